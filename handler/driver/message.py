@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 __all__ = ["chain_of", "in_one_line", "message_of", "package_of", "shortened", "with_cause", "words_of"]
 
@@ -38,6 +38,9 @@ _MISMATCH: Final = "[DELTA_METADATA_MISMATCH] "
 _TABLE, _DATA, _NULLABLE = "Table schema:\n", "Data schema:\n", " (nullable = "
 _BRANCH: Final = re.compile(r"([ |]*+)-- ")
 _INDENT: Final = 5
+_COLUMN_MAX_LENGTH: Final = 200
+_COLUMNS_MAX: Final = 30
+"""Whoever writes the data chooses number and length of the names. The log has both schemas."""
 
 
 def message_of(error: BaseException) -> str:
@@ -120,9 +123,9 @@ def _with_difference(text: str) -> str | None:
     return f"{told}{_difference(_columns(table), _columns(data.partition(_JVM)[0]))}"
 
 
-def _columns(tree: str) -> dict[str, str]:
-    """Return the type of each column of a schema's tree, by its whole name."""
-    columns: dict[str, str] = {}
+def _columns(tree: str) -> dict[tuple[str, ...], str]:
+    """Return the type of each column of a schema's tree, by its name and those of the columns around it."""
+    columns: dict[tuple[str, ...], str] = {}
     above: list[str] = []
     for line in tree.splitlines():
         if (branch := _BRANCH.match(line)) is not None:
@@ -130,22 +133,32 @@ def _columns(tree: str) -> dict[str, str]:
             name, colon, kind = column.rpartition(": ")
             if nullable and colon:
                 above[len(branch[1]) // _INDENT :] = [name]
-                columns[".".join(above)] = kind
+                columns[*above] = kind
     return columns
 
 
-def _difference(table: Mapping[str, str], data: Mapping[str, str]) -> str:
-    types = [
-        f"{name} ({kind} in the table, {data[name]} in the data)"
-        for name, kind in table.items()
-        if data.get(name, kind) != kind
-    ]
+def _difference(table: Mapping[tuple[str, ...], str], data: Mapping[tuple[str, ...], str]) -> str:
     told = {
-        "only in the data": [name for name in data if name not in table],
-        "only in the table": [name for name in table if name not in data],
-        "of another type": types,
+        "only in the data": [_shown(path) for path in data if path not in table],
+        "only in the table": [_shown(path) for path in table if path not in data],
+        "of another type": [
+            f"{_shown(path)} ({_shown((kind,))} in the table, {_shown((data[path],))} in the data)"
+            for path, kind in table.items()
+            if data.get(path, kind) != kind
+        ],
     }
-    return "Columns " + "; ".join(f"{where}: {', '.join(names)}" for where, names in told.items() if names)
+    return "Columns " + "; ".join(f"{where}: {_listed(names)}" for where, names in told.items() if names)
+
+
+def _shown(path: tuple[str, ...]) -> str:
+    """Return the whole name of a column, or how long it is: half a name may be half a secret."""
+    length = sum(map(len, path)) + len(path) - 1
+    return ".".join(path) if length <= _COLUMN_MAX_LENGTH else f"a name of {length} characters"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _COLUMNS_MAX
+    return ", ".join(names[:_COLUMNS_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def in_one_line(text: str) -> str:

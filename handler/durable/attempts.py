@@ -29,6 +29,8 @@ _BUSY_S: Final = (60, 120, 240, 480, 900)
 """The pauses after attempts that found another attempt alive, a turn held, or S3 unavailable; the last one repeats."""
 _BUSY_MAX: Final = 100
 """Give up after this many consecutive busy attempts, about a day."""
+_ENDS: Final = (State.SUCCESS, State.SKIPPED, State.CANCELLED)
+"""No attempt follows these. The handler skips a turn only if nothing of the run has begun."""
 _LIMITS: Final = Limits(writes=40, lines=20, text=400)
 
 
@@ -81,7 +83,7 @@ class Attempt(BaseModel):
         result = self.result
         has_run = result.exit_code is not None or result.signal is not None
         waits = result.state is State.FAILED and result.error is not None and result.error.retryable
-        return result.state is State.SKIPPED or (waits and not has_run)
+        return waits and not has_run
 
 
 def pause_s(attempts: Sequence[Attempt]) -> int | None:
@@ -91,10 +93,8 @@ def pause_s(attempts: Sequence[Attempt]) -> int | None:
     longer pause. Any other attempt is a failure, and the pause doubles with each consecutive failure.
     """
     last = attempts[-1].result
-    if last.state in (State.SUCCESS, State.CANCELLED) or (last.error is not None and last.error.usage):
+    if last.state in _ENDS or (last.error is not None and last.error.usage):
         return None
-    if last.state is State.SKIPPED and all(attempt.is_busy for attempt in attempts):
-        return None  # the run was to be skipped, and nothing of it has begun
     failures = busy = 0
     for attempt in reversed(attempts):
         if attempt.committed:
@@ -111,12 +111,9 @@ def pause_s(attempts: Sequence[Attempt]) -> int | None:
 
 
 def all_told(attempts: Sequence[Attempt]) -> Result:
-    """Return the last result with a line for each attempt; FAILED if the last attempt was skipped but one had run."""
+    """Return the last result with a line for each attempt."""
     lines = tuple(_line(number, attempt) for number, attempt in enumerate(attempts, start=1))
-    last = attempts[-1].result
-    if last.state is State.SKIPPED and not all(attempt.is_busy for attempt in attempts):
-        last = last.model_copy(update={"state": State.FAILED})
-    return last.model_copy(update={"attempts": lines})
+    return attempts[-1].result.model_copy(update={"attempts": lines})
 
 
 def _line(number: int, attempt: Attempt) -> AttemptResult:

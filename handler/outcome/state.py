@@ -18,8 +18,8 @@ class State(StrEnum):
     CANCELLED = "CANCELLED"
     UNKNOWN = "UNKNOWN"
     SKIPPED = "SKIPPED"
-    """The order of the jobs did not let this one run, and its event says to skip the turn then; or the event asks for
-    no job (S3's test of a notification).
+    """The order of the jobs did not let this one run, its owner says to skip the turn then, and no attempt of the run
+    has begun without success; or the event asks for no job (S3's test of a notification).
     """
 
 

@@ -62,7 +62,13 @@ _SHAPES: Final = tuple(
         ),
         ("=", r"(?i)(?<![\w-])(?:sig|signature)=(?P<secret>[A-Za-z0-9%+/_-]{16,}={0,2})"),
         ("", rf"(?i)\b(?:bearer|basic)\s{{1,8}}(?!{_PROSE}\b)(?P<secret>[A-Za-z0-9._~+/=-]{{8,}})"),
-        ("'", r"(?i)\bpassword\s{1,8}(?P<secret>'[^'\n]{1,256}')"),
+        (
+            "word",
+            (
+                r"(?i)\bpassword(?:\\?[\"'`])?\s{1,8}"
+                r"(?P<secret>'[^'\n]{1,256}'|\\?\"(?![,:}\]])[^\"\n]{1,256}\")"
+            ),
+        ),
         # SQL's IDENTIFIED BY; without quotes only in capitals or after CREATE USER: English says "identified by", too
         (
             "by",
@@ -118,7 +124,7 @@ _VALUE: Final = re.compile(rf"{_UNMASKED}(?:{_QUOTED}|\[[^\[\]\n]{{0,512}}\]|{_U
 # The text before a value: `name = value`, `"name": "value"`, `name -> value`, also in a URL that is quoted in another
 # URL; not in the ARN of a secret, and not where a parser names the word at which it stopped.
 _ASSIGNED: Final = re.compile(
-    rf"""(?<![\w.-])(?<!\d{{12}}:)(?<!near ['"])(?!(?<=nexpected )[Tt]oken\b){_NAME}(?:\\?["'])?{_GAP}"""
+    rf"""(?<![\w.-])(?<!\d{{12}}:)(?<!near ['"])(?!(?<=nexpected )[Tt]oken\b){_NAME}(?:\\?["'`])?{_GAP}"""
     rf"""(?::=|={{1,3}}>?|->|:|%3[Dd]){_GAP}"""
 )
 _OPTION: Final = re.compile(r"(?<![\w.-])(?P<name>--[\w.-]++)\s{1,8}(?!-)(?=\S)")
@@ -129,6 +135,14 @@ _PAIR: Final = re.compile(
     rf"""(?:\\?["'])?{_NAME}(?:\\?["'])?\s{{0,4}},\s{{0,4}}"""
 )
 _PAIR_VALUE: Final = re.compile(rf"{_UNMASKED}(?:(?:{_QUOTED}|[^\s'\")\]]++)(?=\s{{0,4}}[)\]])|[^\s'\")\]]{{1024,}})")
+# Options of SQL without a sign between: `OPTIONS (url '…', "token" '…')`, also in JSON. Prose goes on after a word in
+# quotes.
+_SQL_OPTION: Final = re.compile(
+    rf"""(?m)(?:^|[(,])(?:\s|\\[nrt]){{0,40}}+(?:\\?["'`])?{_NAME}(?:\\?["'`])?(?:\s|\\[nrt]){{1,8}}(?=\\?["'])"""
+)
+_SQL_OPTION_VALUE: Final = re.compile(
+    rf"""{_UNMASKED}(?:(?:{_QUOTED})(?=(?:\s|\\[nrt]){{0,40}}(?:[,)]|\Z))|\\?["'][^"'\n]*\Z)"""
+)
 _XML: Final = re.compile(rf"<(?:name>\s{{0,8}})?{_NAME}(?:\s{{0,8}}</name>\s{{0,64}}<value)?>")
 # As in a pair, a value of this length was truncated.
 _XML_VALUE: Final = re.compile(rf"{_UNMASKED}(?:[^<\n]++(?=</)|[^<\n]{{1024,}})")
@@ -142,6 +156,7 @@ _CELL_VALUE: Final = re.compile(rf"[^\S\n]{{0,256}}+{_UNMASKED}[^|\n]+")
 _FORMS: Final = (
     ("", _ASSIGNED, _VALUE),
     (",", _PAIR, _PAIR_VALUE),
+    ("", _SQL_OPTION, _SQL_OPTION_VALUE),
     ("<", _XML, _XML_VALUE),
     ("value", _ATTRIBUTE, _VALUE),
     ("|", _CELL, _CELL_VALUE),

@@ -18,6 +18,7 @@ from pydantic.alias_generators import to_camel
 from handler.input_errors import InputError, described, problem_of, validated
 from handler.module_names import stored_name
 from handler.request.event_fields import LABEL, PY_FILES_MAX, FlatDocument, NestedDocument, py_file
+from handler.request.identity import DISTINCTIVE, is_document
 from handler.request.submit_parameters import parse_submit_parameters
 from handler.request.trigger import Trigger, recognise
 from handler.request.turns import turn_of
@@ -37,17 +38,13 @@ __all__ = ["Request", "parse_event"]
 
 # Linux allows 2 MiB for all arguments and the environment. The arguments are passed twice.
 _ARGUMENTS_MAX_BYTES: Final = 262_144
-# Any of these keys marks an object as a job document; `name`, `tags` and `conf` are too common to decide.
-_DISTINCTIVE: Final = frozenset(
-    {"entryPoint", "script", "jobDriver", "entryPointArguments", "sparkSubmitParameters", "pyFiles", "clientToken"}
-)
 _CLOUD_ONLY: Final = ("application_id", "execution_role_arn", "execution_timeout_minutes", "mode", "retry_policy")
 _OVERRIDES: Final = "configurationOverrides"
 _ANONYMOUS: Final = (
     "the event has no identity, so its run is named by the request: only Lambda's own retry of an asynchronous event"
     " repeats that, and any other writes again; a job document with a clientToken has one"
 )
-_FIELDS_BY_LOWER: Final = {name.lower(): name for name in _DISTINCTIVE}
+_FIELDS_BY_LOWER: Final = {name.lower(): name for name in DISTINCTIVE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +79,10 @@ def parse_event(event: object, settings: HandlerSettings) -> Request:
         return _flat(validated(FlatDocument, {"entryPoint": event}), settings, "")
     if not isinstance(event, dict):
         raise InputError("event", f"must be a job document or the S3 path of a script, not {described(event)}")
-    if _is_document(event):
+    if is_document(event):
         return _document(event, settings, "")
     trigger = recognise(event)
-    if trigger is not None and trigger.document is not None and _is_document(trigger.document):
+    if trigger is not None and trigger.document is not None and is_document(trigger.document):
         request = _document(trigger.document, settings, trigger.document_path)
         return replace(request, event_key=trigger.run_key(settings.function_name))
     if trigger is not None and trigger.document is not None:
@@ -98,10 +95,6 @@ def parse_event(event: object, settings: HandlerSettings) -> Request:
             " script that the function names",
         )
     return _triggered(trigger or Trigger(event, None), settings)
-
-
-def _is_document(event: Mapping[str, Any]) -> bool:
-    return not _DISTINCTIVE.isdisjoint(event)
 
 
 def _check_near_miss(event: Mapping[str, Any], path: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,6 +55,7 @@ def keep(
     *,
     budget_ms: int,
     when_overdue: Callable[[], None],
+    clock: Callable[[], float] = time.monotonic,
 ) -> tuple[str, ...]:
     """Put an attempt's event logs into the checkpoint bucket, without secrets; return sentences about what is missing.
 
@@ -61,8 +63,10 @@ def keep(
     of more than 256 KiB. A copy that is overdue holds its memory for longer: `when_overdue` is called, which must not
     leave a JVM to the next run.
     """
-    effort = redactor.effort.anew(_MASKING_SHARE * budget_ms / 1000)
-    copy = _Copy(folder, store, record, replace(redactor, effort=effort))
+    search_s = _MASKING_SHARE * budget_ms / 1000
+    effort = redactor.effort.anew(search_s)
+    # A search that ends by its CPU time alone would leave no time for the copy on a machine that is busy or small.
+    copy = _Copy(folder, store, record, replace(redactor, effort=effort), until_s=clock() + search_s, clock=clock)
     try:
         return within(budget_ms, copy.put_all)
     except (StoreError, OverdueError, OSError) as error:
@@ -78,16 +82,24 @@ class _Copy:
     store: ObjectStore
     record: RunRecord
     redactor: Redactor
+    until_s: float
+    """When the search for secrets ends, by `clock`."""
+    clock: Callable[[], float]
 
     def put_all(self) -> tuple[str, ...]:
         missing: list[str] = []
-        names = sorted(entry.name for entry in os.scandir(self.folder) if not entry.name.startswith("."))
+        # A script can put folders there (`setCheckpointDir`).
+        entries = [entry for entry in os.scandir(self.folder) if not entry.is_dir(follow_symlinks=False)]
+        names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
         for number, name in enumerate(names[:_LOGS_MAX], start=1):
             key = f"{prefix_of(self.record.run_key)}{self.record.attempt:06}-{self.record.run_id}-{number}"
             key += UNFINISHED if name.endswith(UNFINISHED) else ""
-            events, is_whole = self._events(name)
-            small = (event for event in events if len(event) <= _EVENT_MAX)
-            kept = [event for event in map(self._masked, small) if event is not None]
+            try:
+                events, is_whole = self._events(name)
+            except OSError as error:
+                missing.append(f"Spark's event log {name} is not kept: {error.strerror}")
+                continue
+            kept = self._searched(events)
             self.store.put(key, "".join(f"{event}\n" for event in kept).encode())
             if not is_whole or len(kept) < len(events):
                 missing.append(
@@ -95,6 +107,16 @@ class _Copy:
                     " event than 256 KiB, or there was no time to search all of it for secrets"
                 )
         return tuple(missing)
+
+    def _searched(self, events: list[bytes]) -> list[str]:
+        """Return without secrets what could be searched of the events until the time was over."""
+        kept: list[str] = []
+        for event in events:
+            if self.clock() >= self.until_s:
+                break
+            if len(event) <= _EVENT_MAX and (masked := self._masked(event)) is not None:
+                kept.append(masked)
+        return kept
 
     def _events(self, name: str) -> tuple[list[bytes], bool]:
         """Return the whole lines of a log, and whether these are all."""

@@ -200,6 +200,16 @@ class Runs:
         """Return the record of a run; None if there is none, `StoreError` if it cannot be read."""
         return self._read(_record_key(run_key))
 
+    def unfinished(self, run_key: str) -> str | None:
+        """Return why a run is not over: an attempt of it has begun, and the last one has not succeeded. None: no
+        attempt has begun, or the last one has succeeded. Raises `StoreError` if the record cannot be read.
+        """
+        stored = self._object(_record_key(run_key))
+        record = None if stored is None else _parse(stored, self.store.uri(_record_key(run_key)))
+        if record is None or record.state == SUCCESS:
+            return None
+        return f"its attempt {record.attempt} ({record.run_id}) is {record.state}"
+
     def listed(self) -> Iterator[ListedObject]:
         """List the records' objects (needs ListBucket)."""
         return self.store.list("runs/")

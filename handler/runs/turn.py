@@ -10,7 +10,7 @@ from handler.observability import logger
 from handler.process.bounded_call import OverdueError, within
 from safewriter.coordination import End, JobCoordinator, Turn
 from safewriter.coordination.configuration import PREFIX
-from safewriter.errors import SafeWriterError, SettingError, UnsupportedError
+from safewriter.errors import SafeWriterError, SettingError, TurnBlockedError, TurnSkippedError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,12 +84,19 @@ class JobTurn:
 
 @contextmanager
 def hold_turn(
-    configuration: Configuration | None, schedule: Schedule, *, run: str, warn: Callable[[str], None]
+    configuration: Configuration | None,
+    schedule: Schedule,
+    *,
+    run: str,
+    warn: Callable[[str], None],
+    unfinished: Callable[[], str | None],
 ) -> Iterator[JobTurn]:
     """Hold the job's turn for a block; wait for it until half of the invocation's time is over. `run` is the run key: a
-    second delivery of a run that has completed its turn does not count as another turn.
+    second delivery of a run that has completed its turn does not count as another turn. `unfinished` returns why the
+    run may not be skipped, or None.
 
-    Raises `TurnBlockedError` if the job gets no turn, `TurnSkippedError` if the job should then skip it.
+    Raises `TurnBlockedError` if the job gets no turn, `TurnSkippedError` if the job should then skip it, and errors of
+    `unfinished`.
     """
     if configuration is None:
         yield JobTurn(None)
@@ -97,7 +104,7 @@ def hold_turn(
     coordinator = _coordinator_of(configuration, run, lambda: schedule.left_ms(schedule.begin_by_ms) > 0)
     turn = JobTurn(coordinator)
     try:
-        _lock(coordinator)
+        _lock(coordinator, unfinished)
         yield turn
     finally:
         turn.give_back(warn, schedule.left_ms(schedule.settle_by_ms))
@@ -111,9 +118,15 @@ def _coordinator_of(configuration: Configuration, run: str, may_wait: Callable[[
         raise _of_the_function(error) from None
 
 
-def _lock(coordinator: JobCoordinator) -> None:
+def _lock(coordinator: JobCoordinator, unfinished: Callable[[], str | None]) -> None:
     try:
         coordinator.lock()
+    except TurnSkippedError as error:
+        # A skipped turn counts as a success, and nobody tries it again: that must be true of the run, not only of this
+        # attempt.
+        if reason := unfinished():
+            raise TurnBlockedError(f"{error}; the run is not skipped: {reason}") from None
+        raise
     except SettingError as error:
         raise _of_the_function(error) from None
     except UnsupportedError as error:

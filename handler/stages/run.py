@@ -65,7 +65,13 @@ _EVENT_LOGS_MAX_MS: Final = 10_000
 def run(prepared: Prepared, progress: Progress, environment: Mapping[str, str], services: Services) -> Outcome:
     """Run the prepared job, settle its writes, and judge the attempt."""
     schedule, reuse, job = prepared.schedule, services.reuse, prepared.job
-    turn_of_job = hold_turn(job.coordination, schedule, run=job.run_key, warn=progress.warn)
+    turn_of_job = hold_turn(
+        job.coordination,
+        schedule,
+        run=job.run_key,
+        warn=progress.warn,
+        unfinished=lambda: _runs(prepared, services).unfinished(job.run_key),
+    )
     with turn_of_job as turn, _own_directories(prepared, progress, reuse), _place(prepared, progress, reuse) as place:
         progress.turn = turn
         try:
@@ -73,6 +79,10 @@ def run(prepared: Prepared, progress: Progress, environment: Mapping[str, str], 
         finally:  # before the job's files are removed, which may use up the remaining time
             turn.give_back(progress.warn, schedule.left_ms(schedule.settle_by_ms))
             _keep_event_logs(prepared, progress, place)
+
+
+def _runs(prepared: Prepared, services: Services) -> Runs:
+    return Runs(services.store(prepared.settings.guard.checkpoint_bucket), services.clock)
 
 
 def _run_in(
@@ -214,7 +224,7 @@ class _Run:
     def _begin(self) -> RunSupervisor:
         """Fetch the code and record the attempt, even if the code could not be fetched."""
         progress, job = self.progress, self.prepared.job
-        runs = Runs(self.services.store(self.prepared.settings.guard.checkpoint_bucket), self.services.clock)
+        runs = _runs(self.prepared, self.services)
         invocation = progress.invocation
         code, failure = self._fetch()
         begun = runs.begin(

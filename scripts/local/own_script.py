@@ -144,6 +144,9 @@ def _delta(uri: str, aws: Mapping[str, str]) -> str:
 
 
 def _iceberg(metadata: str, aws: Mapping[str, str]) -> str:
+    """Return the command that reads a table. `StaticTable` would let the table's own properties name any Python class
+    (`py-io-impl`) and server.
+    """
     options = {
         "s3.endpoint": aws["AWS_ENDPOINT_URL_S3"],
         "s3.access-key-id": aws["AWS_ACCESS_KEY_ID"],
@@ -151,8 +154,11 @@ def _iceberg(metadata: str, aws: Mapping[str, str]) -> str:
         "s3.region": aws["AWS_REGION"],
     }
     return _command(
-        "from pyiceberg.table import StaticTable;"
-        f" print(StaticTable.from_metadata({json.dumps(metadata)}, {json.dumps(options)}).scan().to_pandas())"
+        "from pyiceberg.catalog.noop import NoopCatalog; from pyiceberg.io.pyarrow import PyArrowFileIO;"
+        " from pyiceberg.serializers import FromInputFile; from pyiceberg.table import Table;"
+        f" io, place = PyArrowFileIO({json.dumps(options)}), {json.dumps(metadata)};"
+        " table = FromInputFile.table_metadata(io.new_input(place));"
+        ' print(Table(("table",), table, place, io, NoopCatalog("table")).scan().to_pandas())'
     )
 
 

@@ -35,8 +35,9 @@ _METHODS: Final = {
     "remote": "spark.remote",
 }
 _WRITES: Final = frozenset({"save", "saveAsTable", "insertInto", "append", "overwrite", "overwritePartitions"})
-_SQL: Final = re.compile(r"(?is)\s*(insert|merge|update|delete|truncate|create\s.*\stable\s.*\sas\s)\b")
-_VARIABLE: Final = re.compile(r"\$\{[^}]+\}")
+# A script may hold a text of any length: each part of a pattern reads it once, and what it has taken stays taken.
+_SQL: Final = re.compile(r"(?is)\s*(?:insert|merge|update|delete|truncate|create\b(?>.*?\stable\s)(?>.*?\sas))\b")
+_VARIABLE: Final = re.compile(r"\$\{[^${}]+\}")
 _ELSEWHERE: Final = re.compile(r"(hdfs|s3n|dbfs|wasbs?|abfss?|gs):/")
 _GUARDED: Final = ("delta", "iceberg")
 _GUARD_IT: Final = (

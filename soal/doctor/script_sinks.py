@@ -33,7 +33,7 @@ _CREATE: Final = re.compile(
     rf"(?i)\s*(?:create(?:\s+or\s+replace)?|replace)(?:\s+external)?\s+table\s+(?:if\s+not\s+exists\s+)?+{_NAME}"
 )
 _INSERT: Final = re.compile(rf"(?i)\s*insert\s+(?:into|overwrite)\s+(?:table\s+)?+(?!(?:local\s+)?directory\b){_NAME}")
-_PLACE: Final = re.compile(r"(?i)\b(?:location|directory|path)\s*=?\s*['\"](?P<path>[^'\"]+)")
+_PLACE: Final = re.compile(r"(?i)\b(?:location|directory|path)\s*+(?:=\s*+)?['\"](?P<path>[^'\"]+)")
 _BY_PATH: Final = re.compile(
     r"(?i)\b(?:table|into|overwrite|exists)\s+(?:csv|delta|json|orc|parquet|text)\.`(?P<path>[^`]+)"
 )

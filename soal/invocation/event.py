@@ -5,15 +5,17 @@ from __future__ import annotations
 import shlex
 import sys
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from handler.input_errors import InputError
+from handler.request.identity import is_document, names_its_run
 from safewriter.parsing import parsed
 from soal.console.problem import Problem
 
 _INLINE: Final = ("{", "[", '"')
 _S3: Final = ("s3://", "s3a://")
-_JOB_FIELDS: Final = frozenset({"entryPoint", "script", "jobDriver"})
 
 
 def read_event(text: str) -> Any:  # noqa: ANN401 - any JSON value may be an event
@@ -38,7 +40,7 @@ def read_event(text: str) -> Any:  # noqa: ANN401 - any JSON value may be an eve
 
 
 def with_token(event: object) -> object:
-    """Return the event with a clientToken. An event that names its run already, such as a queue's, stays unchanged.
+    """Return a job document with a clientToken. Any other event, such as a queue's, stays unchanged.
 
     Raises `Problem` for a clientToken that is null: it would keep the token out, and each attempt would write again.
     """
@@ -46,9 +48,21 @@ def with_token(event: object) -> object:
         return {"entryPoint": event, "clientToken": uuid.uuid4().hex}
     if isinstance(event, dict) and event.get("clientToken", "") is None:
         raise Problem("clientToken is null, which names no run", todo="give the run's key, or leave the field out")
-    if isinstance(event, dict) and "clientToken" not in event and not _JOB_FIELDS.isdisjoint(event):
+    if isinstance(event, dict) and "clientToken" not in event and is_document(event):
         return {**event, "clientToken": uuid.uuid4().hex}
     return event
+
+
+def check_repeatable(event: object) -> None:
+    """Raise `Problem` for an event that names no run: each repetition of it would be a run of its own, and write again.
+    Of an event that the handler refuses nothing is said here: nothing repeats it.
+    """
+    with suppress(InputError):
+        if not names_its_run(event):
+            raise Problem(
+                "the event names no run, so each attempt would be another one, and write again",
+                todo="give a job document, which gets a clientToken, or a service's event; or leave --until-done out",
+            )
 
 
 def run_key_of(event: object) -> str | None:

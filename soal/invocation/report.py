@@ -19,6 +19,7 @@ from handler.outcome.state import State
 from safewriter.parsing import parsed
 from soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, EXIT_OK, Problem
 from soal.console.view import View, columns, number, styled
+from soal.invocation.event import check_repeatable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -154,7 +155,10 @@ def _untold(reason: str, told: str) -> str:
 def until_done(
     invoke: Callable[[Any], Report], event: object, *, attempts_max: int, remark: Callable[[str], None]
 ) -> Report:
-    """Invoke until no further attempt is useful, or `attempts_max` times; return the last report."""
+    """Invoke until no further attempt is useful, or `attempts_max` times; return the last report. Raises `Problem`,
+    before the first attempt, for an event that names no run.
+    """
+    check_repeatable(event)
     report = invoke(event)
     for attempt in range(1, attempts_max):
         reason = _goes_on(report)

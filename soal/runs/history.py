@@ -50,7 +50,10 @@ _BYTES_MAX: Final = 1 << 30
 _INSTALL: Final = f"{sys.executable} -m pip install 'pyspark==4.1.*'; in a clone call .venv/bin/soal, which has it"
 _APPLICATION: Final = re.compile(r"[\w.-]+")
 _CORE: Final = re.compile(r"spark-core_[\d.]+-(\d.*)\.jar")
-_NAME: Final = re.compile(rf"/[0-9a-f]{{32}}-(?P<attempt>\d{{6}})-(?P<run_id>[^/]+)-\d+(?:{re.escape(UNFINISHED)})?$")
+# Of the handler's own form, which is a file's name: whoever may put objects there chooses other keys.
+_NAME: Final = re.compile(
+    rf"/[0-9a-f]{{32}}-(?P<attempt>[0-9]{{6}})-(?P<run_id>[A-Za-z0-9-]{{1,64}})-[0-9]{{1,3}}(?:{re.escape(UNFINISHED)})?\Z"
+)
 
 
 @dataclass(frozen=True, slots=True)

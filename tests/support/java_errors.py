@@ -61,6 +61,17 @@ def converted(java: Any) -> Exception:
     return _error(java, "_origin")
 
 
+def wrapped(error: Exception, how: str) -> Exception:
+    """Return an error of a script's that it raises in an `except` of this one: by `raise … from error` (`from`),
+    without it (`while handling`), or by `from None` (`from none`).
+    """
+    own = RuntimeError("could not write the day")
+    own.__context__ = error
+    if how != "while handling":
+        own.__cause__ = error if how == "from" else None
+    return own
+
+
 def ended_stream(query: str, cause: str = "py4j.Py4JException", module: str = "pyspark.errors.x") -> Exception:
     """Return PySpark's error for the end of a stream, with Java's exception and two causes behind it."""
     error: Any = type("StreamingQueryException", (Exception,), {"__module__": module})("failed")

@@ -22,7 +22,7 @@ from safewriter.tables.delta.gate import SKIPPED, GateState, GateStatus, refusal
 from safewriter.tables.delta.undo import table_obstacle
 from safewriter.tables.session import TableState
 from safewriter.tables.spark import SparkScope
-from safewriter.tables.thrown import of_existing_table
+from safewriter.tables.thrown import class_of, condition_of, of_existing_table, thrown_by
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,6 +37,13 @@ _NO_BUCKET: Final = "org.apache.hadoop.fs.s3a.UnknownStoreException"
 _CATALOG_MANAGED: Final = frozenset(
     {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"}
 )
+_MANAGED_ERRORS: Final = frozenset(
+    {
+        "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
+        "DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION",
+    }
+)
+"""Delta's names of the errors by which it refuses to read a log to which a catalog commits."""
 
 
 class DeltaSession(SparkScope):
@@ -86,9 +93,9 @@ class DeltaSession(SparkScope):
         try:
             self._before = self.java_class("io.soal.logstore.LatestSnapshot").of(self.jspark, self.table)
         except Py4JJavaError as error:
-            if "CATALOG_MANAGED_TABLE" in str(error.java_exception.getMessage()):
+            if any(condition_of(java) in _MANAGED_ERRORS for java in thrown_by(error)):
                 raise self._managed("catalogManaged") from error
-            if error.java_exception.getClass().getName() == _NO_BUCKET:
+            if class_of(error.java_exception) == _NO_BUCKET:
                 raise UsageError(
                     f"nothing was written: the bucket of {self.table} does not exist; create it, or correct its name"
                 ) from error

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handler.outcome.delivery import deliver
+from handler.outcome.delivery import JobFailed, deliver
 from handler.outcome.result import exit_status
 from handler.process.child import Stop
 from handler.sandbox import removal
@@ -187,7 +187,7 @@ def test_a_job_that_the_order_blocks_is_not_started(world: World) -> None:
     result = handled(world, AFTER)
 
     assert (result.state, exit_status(result), world.command) == ("FAILED", 75, None)
-    assert "Ingestion has not completed a turn" in result.state_details
+    assert "the next turn that Ingestion completes" in result.state_details
 
 
 def test_a_job_that_is_to_skip_its_turn_ends_well(world: World) -> None:
@@ -197,6 +197,57 @@ def test_a_job_that_is_to_skip_its_turn_ends_well(world: World) -> None:
     assert (result.state, exit_status(result), result.error, world.command) == ("SKIPPED", 0, None, None)
     assert "the job was not started" in result.state_details
     assert deliver(result, None)["state"] == "SKIPPED"
+
+
+@pytest.mark.parametrize(
+    ("code", "event", "state", "expected"),
+    [
+        (0, "t", "SUCCESS", ("SKIPPED", 0)),
+        (1, "t", "FAILED", ("FAILED", 75)),
+        (1, "other", "FAILED", ("SKIPPED", 0)),
+    ],
+    ids=["succeeded", "failed", "another run"],
+)
+def test_only_a_run_that_waits_for_no_further_attempt_skips_its_turn(
+    world: World, code: int, event: str, state: str, expected: tuple[str, int]
+) -> None:
+    """Between two attempts of a run another one took the turn: a skip would tell its callers that the run is done."""
+    world.end["exit_code"] = code
+    assert world.handle().state == state
+    turns = json.dumps(
+        {"table": {"Mutation": {**AFTER, "on.blocked": "skip"}, "Ingestion": {"script": "s3://scripts/ingestion.py"}}}
+    )
+    world.command = None
+
+    result = world.handle({**EVENT, "coordination": LOCK, "clientToken": event}, SOAL_TURNS=turns)
+    assert (result.state, exit_status(result), world.command) == (*expected, None)
+    assert ("the run is not skipped: its attempt 1" in result.state_details) == (result.state == "FAILED")
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "INCOMPLETE", "TIMED_OUT", "CANCELLED", "UNKNOWN"])
+def test_a_run_whose_last_attempt_has_not_succeeded_is_not_skipped(world: World, state: str) -> None:
+    """The machine, the queue, Lambda, `--until-done` and the redrive try it again: the answer says that they may."""
+    world.end["exit_code"] = 1
+    world.handle()
+    (stored,) = [world.store.get(listed.key) for listed in world.store.list("runs/")]
+    assert stored is not None
+    world.store.put(stored.key, json.dumps({**json.loads(stored.body), "state": state}).encode())
+
+    result = handled(world, {**AFTER, "on.blocked": "skip"})
+    assert (result.state, result.error is not None and result.error.retryable) == ("FAILED", True)
+    with pytest.raises(JobFailed):
+        deliver(result, None)
+
+
+def test_a_run_whose_record_cannot_be_read_is_not_skipped(world: World) -> None:
+    """Nothing tells whether an attempt of it has begun."""
+    world.end["exit_code"] = 1
+    world.handle()
+    (key,) = [listed.key for listed in world.store.list("runs/")]
+    world.store.put(key, b"damaged")
+
+    result = handled(world, {**AFTER, "on.blocked": "skip"})
+    assert (result.state, exit_status(result)) == ("FAILED", 75)
 
 
 def test_a_write_that_only_the_job_s_process_noted_stays_unsettled(
@@ -255,7 +306,7 @@ def test_a_declared_script_waits_for_its_turn_whatever_the_event_leaves_out(worl
     """An event without a turn, or without a predecessor, runs no sooner."""
     result = handled(world, AFTER, coordination)
 
-    assert "Ingestion has not completed a turn" in result.state_details
+    assert "the next turn that Ingestion completes" in result.state_details
     assert world.command is None
 
 
@@ -314,7 +365,7 @@ def test_a_run_that_has_completed_its_turn_completes_no_other_one_however_long_a
         result = turn("Ingestion", 0)
         assert (result.state == "FAILED", result.attempt) == (fails, attempt)
     assert (record(world).history[-1].end, record(world).completions) == (End.REPEATED, completions)
-    assert "has not completed a turn" in turn("Mutation", 51).state_details
+    assert "the next turn that Ingestion completes" in turn("Mutation", 51).state_details
     assert turn("Ingestion", 51).state == turn("Mutation", 51).state == "SUCCESS"
 
 

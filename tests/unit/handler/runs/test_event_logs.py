@@ -198,6 +198,35 @@ def test_what_a_script_has_put_in_the_place_of_a_log_is_not_read(bench: Bench, t
     assert START not in bench.kept.values()
 
 
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_what_is_no_log_costs_no_other_one(bench: Bench, kind: str) -> None:
+    """A script's folder for checkpoints may lie there; of a link a sentence tells."""
+    strange = bench.folder / "local-0"
+    if kind == "folder":
+        strange.mkdir()
+    else:
+        strange.symlink_to("/dev/null")
+    bench.folder.joinpath("local-1").write_bytes(START)
+
+    told = bench.keep()
+    assert list(bench.kept.values()) == [START]
+    assert [("local-0 is not kept" in each) for each in told] == ([] if kind == "folder" else [True])
+
+
+def test_what_was_searched_in_time_is_kept(bench: Bench) -> None:
+    """The log of a long job would be lost as a whole, and with it the JVM that the next run could have."""
+    moments = itertools.count(step=100)
+    bench.folder.joinpath("local-1").write_bytes(START * 20)
+    told = keep(
+        bench.folder, bench.store, RECORD, REDACTOR, budget_ms=2_000_000, when_overdue=bench._count_overdue,
+        clock=lambda: float(next(moments)),
+    )  # fmt: skip
+
+    assert list(bench.kept.values()) == [START * 9]
+    assert ["events are missing" in each for each in told] == [True]
+    assert bench.overdue == 0
+
+
 def test_a_store_that_takes_nothing_is_a_sentence(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """The job has ended, and its state stays the same."""
 

@@ -102,6 +102,7 @@ def test_the_session_with_the_lock_service_ends_with_the_turn(monkeypatch: pytes
     monkeypatch.setattr(MemoryBackend, "close", close)
     schedule = Schedule.of(Deadline(epoch_ms() + 60_000, epoch_ms()), 10_000)
     configuration = Configuration(lock="closing", job="B", predecessor="A", on_blocked=OnBlocked.RAISE)
-    with pytest.raises(TurnBlockedError), hold_turn(configuration, schedule, run="run", warn=print):
+    turn = hold_turn(configuration, schedule, run="run", warn=print, unfinished=lambda: None)
+    with pytest.raises(TurnBlockedError), turn:
         pytest.fail("the job has begun")
     assert len(closed) == 1

@@ -165,15 +165,17 @@ def test_spark_s_events_go_to_a_folder_of_the_handler_s_if_the_owner_wants_them(
         ("spark.sql.catalog.lake.header.X-Api-Key", "x", True),
         ("spark.sql.catalog.lake.s3.access-key-id", "x", True),
         ("spark.sql.catalog.lake.jdbc.password", "x", True),
-        ("spark.sql.catalog.lake.uri", "http://user:x@host/", True),
         ("spark.sql.catalog.lake.uri", "https://host/a@b", False),
+        ("source", "sftp://in@host/x", False),
         ("spark.sql.shuffle.partitions", "2", False),
     ],
 )
 def test_spark_masks_the_settings_that_the_handler_takes_for_secrets(
     tmp_path: Path, setting: str, value: str, *, is_masked: bool
 ) -> None:
-    """Its own pattern knows few names. It judges name and value, as Spark does."""
+    """Its own pattern knows few names. Spark judges name and value, and masks what a job reads of a table's properties:
+    a script that copies them would write the mask.
+    """
     _, conf = composed(tmp_path, settings=read_settings({**BUCKET, "SOAL_EVENT_LOGS": "on"}))
     pattern = re.compile(conf["spark.redaction.regex"])
     assert is_masked == any(map(pattern.search, (setting, value)))

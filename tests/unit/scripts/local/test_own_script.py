@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog.memory import InMemoryCatalog
 
+from safewriter.objects import Location
 from scripts.local.own_script import commits, own_script, written
 from soal.console.problem import Problem
 from soal.local.names import BUCKETS
 from soal.target import local_target
 from soal.testing.s3 import EmbeddedS3
+from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,3 +137,25 @@ def test_the_command_that_reads_a_table_runs_nothing_that_its_location_says(clie
     literals = {node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)}
     assert f"s3://soal-lake/{hostile}" in literals
     assert not any(isinstance(node, ast.BinOp) for node in ast.walk(ast.parse(code)))
+
+
+def test_the_command_that_reads_an_iceberg_table_lets_it_name_no_class_and_no_server(
+    client: S3Client, target: Target
+) -> None:
+    """The table's properties may be those of a table that the script has copied."""
+    aws = target.aws
+    options = {"s3.endpoint": aws["AWS_ENDPOINT_URL_S3"], "s3.region": aws["AWS_REGION"]}
+    login = {"s3.access-key-id": aws["AWS_ACCESS_KEY_ID"], "s3.secret-access-key": aws["AWS_SECRET_ACCESS_KEY"]}
+    catalog = InMemoryCatalog("lake", warehouse="s3://soal-lake/ice", **options, **login)
+    catalog.create_namespace("db")
+    rows = pa.table({"price": [4711]})
+    table = catalog.create_table("db.t", rows.schema)
+    table.append(rows)
+    place = Location.parse(table.metadata_location)
+    metadata = json.load(client.get_object(Bucket=place.bucket, Key=place.key)["Body"])
+    metadata["properties"] |= {"py-io-impl": "no.such.Class", "s3.endpoint": "http://127.0.0.1:9"}
+    client.put_object(Bucket=place.bucket, Key=place.key, Body=json.dumps(metadata).encode())
+
+    (found,) = written(commits(client), target)
+    told = subprocess.run(shlex.split(str(found.read)), capture_output=True, text=True, timeout=BUSY_S, check=True)
+    assert "4711" in told.stdout

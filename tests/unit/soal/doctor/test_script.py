@@ -178,3 +178,29 @@ def test_a_variable_in_sql_is_told(tmp_path: Path) -> None:
     finding = one(tmp_path, text)
     assert (finding.name, finding.status) == ("job.py:2", "warn")
     assert finding.detail == "names ${day} in SQL, which Spark does not replace here"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "text",
+    ["create " + " table x" * 60_000, "${" * 200_000, "create table x location" + " " * 400_000],
+    ids=["tables", "variables", "blanks"],
+)
+def test_a_long_text_of_a_script_is_read_once(tmp_path: Path, text: str) -> None:
+    """Generated SQL may have any length, and takes no minutes."""
+    assert look(tmp_path, f"spark.sql({text!r})")
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_write"),
+    [
+        ("create table t as select 1", True),
+        ("CREATE OR REPLACE\nTABLE t USING delta\nAS\n(SELECT 1)", True),
+        ("create table t (a int)", False),
+        ("select 1 as create_table", False),
+    ],
+)
+def test_a_table_that_is_created_from_rows_is_a_write(tmp_path: Path, sql: str, *, is_write: bool) -> None:
+    """An empty table holds nothing that a retry could double."""
+    found = look(tmp_path, f"spark.sql({sql!r})")
+    assert any("changes a table by CREATE" in finding.detail for finding in found) is is_write

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from handler.request.identity import DISTINCTIVE, names_its_run
 from soal.console.problem import Problem
-from soal.invocation.event import read_event, with_token
+from soal.invocation.event import check_repeatable, read_event, with_token
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +54,29 @@ def test_a_job_without_a_token_gets_one() -> None:
     assert with_token({"script": "s3://b/a.py"}) != {"script": "s3://b/a.py"}
     assert with_token({"script": "s3://b/a.py", "clientToken": "t"}) == {"script": "s3://b/a.py", "clientToken": "t"}
     assert with_token({"Records": []}) == {"Records": []}
+
+
+@pytest.mark.parametrize("field", sorted(DISTINCTIVE - {"clientToken"}))
+def test_whatever_the_handler_takes_for_a_job_gets_a_token(field: str) -> None:
+    """With a script of the function's own a job names none: its attempts would be runs of their own."""
+    named = with_token({field: []})
+    assert isinstance(named, dict)
+    assert len(named["clientToken"]) == 32
+    assert names_its_run(named)
+
+
+def test_an_event_without_a_run_is_not_repeated() -> None:
+    """Only Lambda's own request would name it. What the handler refuses, it says itself."""
+    message = {"Records": [{"eventSource": "aws:sqs", "messageId": "m", "body": "{}"}]}
+    continued = {"continuation": {"count": 1, "token": "t", "event": {"x": 1}}}
+    refused: tuple[object, ...] = ({"Records": []}, {"requestContext": {"http": {}}})
+    for event in (message, continued, {"clientToken": "t"}, *refused):
+        check_repeatable(event)
+    anonymous: list[object] = [{"x": 1}, {"entryPoint": "s3://b/j.py"}, {}, [], "s3://b/j.py"]
+    for event in anonymous:
+        with pytest.raises(Problem, match="names no run") as caught:
+            check_repeatable(event)
+        assert caught.value.exit_code == 2
 
 
 def test_a_token_that_is_null_is_refused() -> None:

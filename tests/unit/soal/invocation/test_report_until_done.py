@@ -8,11 +8,15 @@ import pytest
 
 from handler.outcome.result import WriteResult
 from handler.outcome.state import State
+from soal.console.problem import Problem
 from soal.invocation.report import Report, until_done
 from tests.unit.handler.outcome.test_result import error, result
 
 if TYPE_CHECKING:
     from handler.outcome.result import Result
+
+
+EVENT = {"clientToken": "t"}
 
 
 def committed(run_id: str) -> WriteResult:
@@ -48,9 +52,9 @@ def test_a_run_that_can_go_on_is_invoked_again_with_the_same_event(first: Result
     """The same event is invoked again until an attempt needs no further one."""
     events, invoke = answers(first, result())
     remarks: list[str] = []
-    report = until_done(invoke, {"a": 1}, attempts_max=5, remark=remarks.append)
+    report = until_done(invoke, EVENT, attempts_max=5, remark=remarks.append)
     assert report.result == result()
-    assert events == [{"a": 1}, {"a": 1}]
+    assert events == [EVENT, EVENT]
     assert len(remarks) == 1
 
 
@@ -63,12 +67,20 @@ def test_a_run_that_can_go_on_is_invoked_again_with_the_same_event(first: Result
 def test_a_run_that_would_end_the_same_way_again_is_not_invoked_again(last: Result) -> None:
     """A run that would end the same way is not invoked again; its last result is returned."""
     events, invoke = answers(last)
-    assert until_done(invoke, {}, attempts_max=5, remark=lambda _: None).result == last
+    assert until_done(invoke, EVENT, attempts_max=5, remark=lambda _: None).result == last
     assert len(events) == 1
+
+
+def test_an_event_that_names_no_run_is_not_invoked_at_all() -> None:
+    """A second attempt would write the committed rows of the first again."""
+    events, invoke = answers(late("r"), result())
+    with pytest.raises(Problem, match="names no run"):
+        until_done(invoke, {"x": 1}, attempts_max=5, remark=lambda _: None)
+    assert events == []
 
 
 def test_there_is_an_end_to_patience() -> None:
     """After the maximum of attempts the last report is returned."""
     events, invoke = answers(late("r"), late("r"), late("r"))
-    assert until_done(invoke, {}, attempts_max=3, remark=lambda _: None).result == late("r")
+    assert until_done(invoke, EVENT, attempts_max=3, remark=lambda _: None).result == late("r")
     assert len(events) == 3

@@ -71,6 +71,6 @@ def test_a_job_that_prints_them_has_failed_and_is_not_repeated() -> None:
         except JobFailed as raising:
             return report_of(answer_of(raised("JobFailed", str(raising)), 1), None)
 
-    report = until_done(invoke, {}, attempts_max=10, remark=lambda _: None)
+    report = until_done(invoke, {"clientToken": "t"}, attempts_max=10, remark=lambda _: None)
     assert (len(asked), report.exit_code) == (1, 1)
     assert report.result is not None

@@ -82,6 +82,8 @@ def test_a_run_without_event_logs_is_told_how_to_keep_them(tmp_path: Path) -> No
     """No server starts; an object that no handler has written is no event log."""
     store = MemoryObjectStore()
     store.put(f"{prefix_of('nightly')}other", START)
+    store.put(f"{prefix_of('nightly')}000001-{'b' * 300}-1", START)
+    store.put(f"{prefix_of('nightly')}000001-run-{'1' * 300}", START)
     with (
         pytest.raises(Problem, match="no event log of a run 'nightly'") as caught,
         HistoryServer(Path("java"), tmp_path).on(store, "nightly"),

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 
 from safewriter.tables.delta.session import DeltaSession
 
+if TYPE_CHECKING:
+    from tests.support.java_errors import Java
+
 
 class JavaError(Exception):
     """An exception of Java's, as py4j raises it."""
 
-    def __init__(self, said: str) -> None:
-        super().__init__(said)
-        kind = SimpleNamespace(getName=lambda: "java.lang.Exception")
-        self.java_exception = SimpleNamespace(getMessage=lambda: said, getClass=lambda: kind)
+    def __init__(self, java: Java) -> None:
+        super().__init__(java.getMessage())
+        self.java_exception = java
 
 
 class Gates:

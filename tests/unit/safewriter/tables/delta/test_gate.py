@@ -13,7 +13,7 @@ from safewriter.errors import (
     UnsupportedError,
 )
 from safewriter.tables.delta.gate import GateState, GateStatus
-from tests.support.java_errors import Java, converted, raised, refused
+from tests.support.java_errors import Java, converted, raised, refused, wrapped
 
 NOTHING = GateState(GateStatus.NONE, passed=False, version=-1, refusal="thread: a neighbour's", stray="")
 
@@ -53,6 +53,28 @@ def test_a_refusal_behind_an_error_that_pyspark_converts_is_known() -> None:
     found = NOTHING.error_of(converted(Java("a.QueryExecutionException", "failed", refused("late", "too near"))))
 
     assert (type(found), str(found)) == (DeadlineError, "too near")
+
+
+@pytest.mark.parametrize(("how", "is_known"), [("from", True), ("while handling", True), ("from none", False)])
+def test_a_refusal_keeps_its_type_if_the_script_wraps_it(how: str, *, is_known: bool) -> None:
+    """Exit code and retries follow it."""
+    found = NOTHING.error_of(wrapped(raised(refused("late", "too near")), how))
+
+    assert type(found) is (DeadlineError if is_known else type(None))
+
+
+def test_another_block_s_refusal_is_not_this_one_s() -> None:
+    """A script that turns to a second block in the `except` of a first may fail there for a reason of its own."""
+    first = DeadlineError("too near")
+    first.__cause__ = raised(refused("late", "too near"))
+    assert NOTHING.error_of(wrapped(first, "while handling")) is None
+
+
+def test_a_ring_of_causes_has_an_end() -> None:
+    """A script may set them."""
+    one, other = ValueError("one"), ValueError("other")
+    one.__cause__, other.__cause__ = other, one
+    assert NOTHING.error_of(one) is None
 
 
 @pytest.mark.parametrize(

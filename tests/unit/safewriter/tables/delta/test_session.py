@@ -12,7 +12,7 @@ from safewriter.errors import BlockOpenError, UnguardedSessionError, Unsupported
 from safewriter.record.document import CommitPoint
 from safewriter.tables.delta.gate import SKIPPED, GateState, GateStatus
 from safewriter.tables.session import Opening, TableState
-from tests.support.java_errors import Java, converted, existing, raised, refused
+from tests.support.java_errors import Java, converted, existing, raised, refused, wrapped
 from tests.unit.safewriter.tables.delta.driverless import JavaError, session
 
 if TYPE_CHECKING:
@@ -124,21 +124,31 @@ def test_a_table_whose_commits_a_catalog_makes_is_refused(feature: str, monkeypa
         one.state()
 
 
+MANAGED = "DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION"
+
+
 @pytest.mark.parametrize(
-    ("said", "expected"), [("[CATALOG_MANAGED_TABLE] no", UnsupportedError), ("[DELTA_TABLE_NOT_FOUND]", JavaError)]
+    ("java", "is_managed"),
+    [
+        (existing(MANAGED, "no"), True),
+        (existing("DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED", "no"), True),
+        (Java("a.ExecutionException", "failed", existing(MANAGED, "no")), True),
+        (existing("DELTA_VERSIONS_NOT_CONTIGUOUS", f"s3a://lake/{MANAGED}/t has a gap"), False),
+        (Java("com.fasterxml.jackson.core.JsonParseException", f"Unrecognized token '{MANAGED}'"), False),
+    ],
 )
-def test_a_log_that_a_catalog_manages_is_told_from_any_other_error(
-    said: str, expected: type[Exception], monkeypatch: pytest.MonkeyPatch
+def test_a_log_that_a_catalog_manages_is_told_from_a_damaged_one(
+    java: Java, monkeypatch: pytest.MonkeyPatch, *, is_managed: bool
 ) -> None:
-    """Delta's own message says so; any other error is raised unchanged."""
+    """By Delta's own exception, whatever a path or the log says: advice to write without the guard is for no damage."""
 
     def of(*_: object) -> None:
-        raise JavaError(said)
+        raise JavaError(java)
 
     one = session()
     monkeypatch.setattr("py4j.protocol.Py4JJavaError", JavaError)
     monkeypatch.setattr(one, "java_class", lambda _: SimpleNamespace(of=of))
-    with pytest.raises(expected):
+    with pytest.raises(UnsupportedError if is_managed else JavaError):
         one.state()
 
 
@@ -192,6 +202,14 @@ def test_a_table_that_is_there_is_known_by_its_path(text: str, *, skipped: bool)
 def test_an_error_in_a_skipped_block_is_about_the_skipping_or_the_script_s_own(java: Java, *, skipped: bool) -> None:
     """The gate refuses, or Delta reports that our table exists: by their own exceptions, whatever a text says."""
     assert session().was_skipped(raised(java)) is skipped
+
+
+@pytest.mark.parametrize("how", ["from", "while handling", "from none"])
+def test_a_skipped_statement_s_error_that_the_script_wraps_is_known(how: str) -> None:
+    """Each retry of the run would fail at the committed write otherwise. `from None` says that it is not the reason."""
+    statement = converted(existing("DELTA_PATH_EXISTS", "s3a://lake/t exists already"))
+    for error in (wrapped(statement, how), wrapped(wrapped(statement, how), "from")):
+        assert session().was_skipped(error) is (how != "from none")
 
 
 @pytest.mark.parametrize(

@@ -97,8 +97,7 @@ class SeaweedFS:
         Clients log in by OAuth, and reach the catalog through the wire of `s3`. Its tables are in the bucket
         `warehouse`.
         """
-        self._client("s3tables").create_table_bucket(name=warehouse)
-        self._warehouses.add(warehouse)
+        self._make(warehouse)
         address = self._address(_ICEBERG)
         s3.wire.lead(_CATALOG, address, address)
         uri = f"{s3.endpoint}/{_CATALOG}"
@@ -109,6 +108,20 @@ class SeaweedFS:
             "credential": f"{CREDENTIALS['AWS_ACCESS_KEY_ID']}:{CREDENTIALS['AWS_SECRET_ACCESS_KEY']}",
             "oauth2-server-uri": f"{uri}/v1/oauth/tokens",
         }
+
+    def signed_catalog(self, warehouse: str) -> dict[str, str]:
+        """Make a warehouse, and return the properties of its REST catalog for clients that sign for `s3tables`.
+
+        They ask the server itself: a signature holds for one address.
+        """
+        self._make(warehouse)
+        uri, files = (f"http://{self._address(name)}" for name in (_ICEBERG, _S3))
+        where = {"uri": uri, "warehouse": f"s3://{warehouse}", "s3.endpoint": files}
+        return {"type": "rest", **where, "rest.signing-name": "s3tables"}
+
+    def _make(self, warehouse: str) -> None:
+        self._client("s3tables").create_table_bucket(name=warehouse)
+        self._warehouses.add(warehouse)
 
     def _started(self, folder: Path, stack: ExitStack) -> subprocess.Popen[bytes]:
         keys = folder / "keys.json"

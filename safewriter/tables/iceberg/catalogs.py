@@ -38,13 +38,20 @@ __all__ = ["configured", "of_session", "open_pointer", "to_pyiceberg", "told"]
 
 _CONF: Final = "SOAL_CONF"
 _SETTINGS: Final = "spark.sql.catalog."
-_CATALOG_CLASS: Final = "org.apache.iceberg.spark.SparkCatalog"
+_CATALOG_CLASSES: Final = ("org.apache.iceberg.spark.SparkCatalog", "org.apache.iceberg.spark.SparkSessionCatalog")
+"""The second wraps Spark's own catalog, `spark_catalog`, and has its own tables in one of the same kinds."""
 _TYPES: Final = {
     "org.apache.iceberg.jdbc.JdbcCatalog": "jdbc",
     "org.apache.iceberg.rest.RESTCatalog": "rest",
     "org.apache.iceberg.aws.glue.GlueCatalog": "glue",
     "org.apache.iceberg.hadoop.HadoopCatalog": "hadoop",
 }
+_LOGIN: Final = "rest.auth.type"
+_LOGINS: Final = ("none", "oauth2", "sigv4")
+_SIGNS: Final = "rest.sigv4-enabled"
+"""The older name of `rest.auth.type=sigv4`, and pyiceberg's."""
+_KEYS: Final = ("access-key-id", "secret-access-key", "session-token")
+"""Iceberg's own keys for its signature (`rest.…`), where there are any: pyiceberg has them under other names."""
 _TOLD: Final = {
     "type": re.compile("jdbc|rest|glue"),
     "glue.id": re.compile("[0-9]{12}"),
@@ -59,10 +66,10 @@ def of_session(name: str, settings: Mapping[str, str]) -> dict[str, str]:
     Raises `UnsupportedError` if there is no such Iceberg catalog, or if its kind cannot be guarded.
     """
     prefix = f"{_SETTINGS}{name}"
-    if settings.get(prefix) != _CATALOG_CLASS:
+    if settings.get(prefix) not in _CATALOG_CLASSES:
         raise UnsupportedError(
             f"{prefix} is {settings.get(prefix) or 'not set'}; an Iceberg table is guarded in a catalog of the class"
-            f" {_CATALOG_CLASS}"
+            f" {_CATALOG_CLASSES[0]}"
         )
     properties = {key[len(prefix) + 1 :]: value for key, value in settings.items() if key.startswith(f"{prefix}.")}
     impl = properties.pop("catalog-impl", "unknown")
@@ -74,6 +81,8 @@ def of_session(name: str, settings: Mapping[str, str]) -> dict[str, str]:
         )
     if kind not in ("jdbc", "rest", "glue"):
         raise UnsupportedError(f"catalog {name!r} is of the kind {kind!r}; use a REST, JDBC or Glue catalog")
+    if kind == "rest":
+        _check_login(name, properties)
     if kind == "glue" and "lock-impl" in properties:
         raise UnsupportedError(
             f"catalog {name!r} commits under a lock (lock-impl) and then names no version to Glue, so it could"
@@ -81,6 +90,18 @@ def of_session(name: str, settings: Mapping[str, str]) -> dict[str, str]:
             " itself lets only one of two commits win"
         )
     return {**properties, "type": kind}
+
+
+def _check_login(name: str, properties: Mapping[str, str]) -> None:
+    """Raise `UnsupportedError` for a login of a REST catalog that Java has and pyiceberg has not."""
+    login = properties.get(_LOGIN, "none")
+    header = next((key for key in properties if key.lower() == "header.authorization"), None)
+    if login.lower() in _LOGINS and header is None:
+        return
+    raise UnsupportedError(
+        f"catalog {name!r} logs in by {header or f'{_LOGIN}={login}'}, and no settler can log in so: it has no JVM. Use"
+        f" {_LOGIN}=oauth2 (credential, token) or {_LOGIN}=sigv4"
+    )
 
 
 def told(properties: Mapping[str, str]) -> dict[str, str]:
@@ -169,6 +190,10 @@ def _of_environment(name: str) -> str:
 def to_pyiceberg(name: str, properties: Mapping[str, str]) -> dict[str, str]:
     """Return the properties by which pyiceberg opens the same catalog: those of a JDBC catalog have other names."""
     kind = properties["type"]
+    signs = properties.get(_LOGIN, "").lower() == "sigv4" or properties.get(_SIGNS, "").lower() == "true"
+    if kind == "rest" and signs:
+        keys = {f"client.{key}": properties[f"rest.{key}"] for key in _KEYS if f"rest.{key}" in properties}
+        return {**properties, **keys, _SIGNS: "true"}
     if kind in ("rest", "glue"):
         return dict(properties)
     if kind == "sql":

@@ -75,7 +75,10 @@ def misplaced(metadata: Mapping[str, Any]) -> str | None:
     A path without a scheme is below the directory of the process that writes it.
     """
     texts = properties(metadata)
-    places: dict[str, str] = {"location": metadata["location"], **{key: texts[key] for key in _PLACES if key in texts}}
+    places: dict[str, str] = {
+        "location": metadata.get("location") or "",
+        **{key: texts[key] for key in _PLACES if key in texts},
+    }
     for key, place in places.items():
         if not _SHARED.match(place):
             return f"{key} is {place!r}, which is a place of this process alone"

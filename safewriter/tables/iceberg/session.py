@@ -52,6 +52,8 @@ _STRAY_CURE: Final = (
     "Its rows stay, whatever becomes of the block, and a retry would write them again: take them back if they must not"
     " stay, and let the statement write SafeWriter.table"
 )
+_DENIED: Final = ("ForbiddenException", "NotAuthorizedException")
+"""The catalog refuses the session's login, which no repetition renews."""
 _GONE: Final = ("NoSuchTableException", "NotFoundException")
 """Iceberg throws one of these if there is no table under the name."""
 
@@ -255,7 +257,8 @@ class IcebergSession(SparkScope):
                 raise ConflictError(f"{self._name} does not hold this block's write: {text}") from error
             if kind == _ELSEWHERE:
                 raise NotCommittedError(f"{self._name} does not hold this block's write: {text}") from error
-            raise StoreError(f"{self._name}: {kind}: {text}") from error
+            denied = kind in _DENIED and not self._sent  # a sent commit may have landed
+            raise StoreError(f"{self._name}: {kind}: {text}", denied=denied) from error
         finally:
             self._refresh()
 

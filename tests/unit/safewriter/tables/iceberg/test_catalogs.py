@@ -51,6 +51,9 @@ def test_a_catalog_may_be_named_by_its_class(name: str, kind: str) -> None:
             "of the kind 'org.apache.iceberg.hive.HiveCatalog'",
         ),
         (session(catalog_impl="their.Catalog"), "of the kind 'their.Catalog'"),
+        ({**session(type="rest"), "spark.sql.catalog.c.rest.auth.type": "basic"}, "logs in by rest.auth.type=basic"),
+        ({**session(type="rest"), "spark.sql.catalog.c.rest.auth.type": "a.Manager"}, "rest.auth.type=sigv4"),
+        ({**session(type="rest"), "spark.sql.catalog.c.header.authorization": "x"}, "logs in by header.authorization,"),
         (session(), "unknown"),
     ],
 )
@@ -58,6 +61,21 @@ def test_what_cannot_be_guarded_is_refused_with_the_reason(settings: dict[str, s
     """A Hadoop catalog above all, whose commits on S3 are no compare-and-swap."""
     with pytest.raises(UnsupportedError, match=why):
         of_session("c", settings)
+
+
+@pytest.mark.parametrize("login", ["none", "oauth2", "OAuth2", "sigv4"])
+def test_a_login_that_a_settler_has_is_taken(login: str) -> None:
+    """Java takes its name in either case."""
+    settings = {**session(type="rest"), "spark.sql.catalog.c.rest.auth.type": login}
+    assert of_session("c", settings) == {"type": "rest", "rest.auth.type": login}
+
+
+def test_the_session_s_own_catalog_may_be_iceberg_s() -> None:
+    """It is read as any other, once it has a kind: without one it is Hive's."""
+    own = {"spark.sql.catalog.spark_catalog": "org.apache.iceberg.spark.SparkSessionCatalog"}
+    assert of_session("spark_catalog", {**own, "spark.sql.catalog.spark_catalog.type": "rest"}) == {"type": "rest"}
+    with pytest.raises(UnsupportedError, match="unknown"):
+        of_session("spark_catalog", own)
 
 
 def test_a_lock_is_glue_s_matter_alone() -> None:
@@ -134,6 +152,15 @@ def test_a_rest_catalog_is_reached_as_it_is() -> None:
     """Its properties have the same names in pyiceberg."""
     properties = {"type": "rest", "uri": "http://h", "scope": "all", "header.X": "1"}
     assert to_pyiceberg("c", properties) == properties
+
+
+@pytest.mark.parametrize("login", [{"rest.auth.type": "SigV4"}, {"rest.sigv4-enabled": "TRUE"}])
+def test_a_catalog_that_wants_aws_s_signature_gets_it_from_pyiceberg_too(login: dict[str, str]) -> None:
+    """By the older property, and with the keys that Iceberg has for its signature alone."""
+    keys = {"rest.access-key-id": "AK", "rest.secret-access-key": "SK"}
+    found = to_pyiceberg("c", {"type": "rest", "uri": "http://h", **login, **keys})
+    own = {"client.access-key-id": "AK", "client.secret-access-key": "SK", "rest.sigv4-enabled": "true"}
+    assert found == {"type": "rest", "uri": "http://h", **login, **keys, **own}
 
 
 def test_a_database_cannot_be_reached_where_sqlalchemy_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

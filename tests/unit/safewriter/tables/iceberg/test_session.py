@@ -113,6 +113,7 @@ def test_what_is_not_there_is_created_before_the_block(
 @pytest.mark.parametrize(
     "place",
     [
+        {"location": None},
         {"properties": {"write.data.path": "../tmp/x"}},
         {"properties": {"write.metadata.path": "file:///tmp/x"}},
         {"properties": {"write.object-storage.path": "/data"}},

@@ -85,6 +85,7 @@ final class BetweenJobs {
       }
       // Only now can no thread open another one, which would keep the job's settings and credentials.
       FileSystem.closeAll();
+      Threads.endInheritance();
       restore();
       left = whenQuiet();
       if (left == null && hasSecret) {
@@ -157,6 +158,7 @@ final class BetweenJobs {
   }
 
   private String left() {
+    threads.endRenewals();
     List<String> running = threads.running();
     if (!running.isEmpty()) {
       return "threads: " + String.join(", ", running);

@@ -27,6 +27,9 @@ final class Threads {
           + "|MutableQuantiles-.*|sdk-ScheduledExecutor-.*|org\\.apache\\.hadoop\\.fs\\.FileSystem\\$Statistics\\$StatisticsDataReferenceCleaner"
           + "|Cleaner-\\d+|idle-connection-reaper|process reaper.*|Log4j2-.*|JNA Cleaner|Finalizer|Attach Listener");
 
+  /** Iceberg's one pool of a JVM, which renews the tokens of its catalogs before they end, each until the JVM's end. */
+  private static final String RENEWALS = "auth-session-refresh";
+
   private final Set<Thread> before;
 
   private Threads(Set<Thread> before) {
@@ -45,6 +48,36 @@ final class Threads {
         thread.setUncaughtExceptionHandler((ended, interrupted) -> { });
         thread.interrupt();
       }
+    }
+  }
+
+  /**
+   * Drops the renewals of the job's tokens: their catalogs went with the context, and nothing else holds the tokens. One
+   * that is under way puts itself into the queue again, so call this at each look.
+   */
+  void endRenewals() {
+    for (Thread thread : Thread.getAllStackTraces().keySet()) {
+      ThreadPoolExecutor pool = thread.getName().startsWith(RENEWALS) ? poolOf(thread) : null;
+      if (pool != null) {
+        pool.getQueue().clear();
+      }
+    }
+  }
+
+  /**
+   * Lets go of what threads have inherited from those that made them: Spark's session of the job among it, and with that
+   * its catalogs and their tokens. Idle threads of pools would keep it, and those that only run when the JVM ends. Call
+   * it when nothing runs.
+   */
+  static void endInheritance() throws ReflectiveOperationException {
+    Field inherited = Thread.class.getDeclaredField("inheritableThreadLocals");
+    inherited.setAccessible(true);
+    Field hooks = Class.forName("java.lang.ApplicationShutdownHooks").getDeclaredField("hooks");
+    hooks.setAccessible(true);
+    Set<Thread> all = new HashSet<>(Thread.getAllStackTraces().keySet());
+    ((Map<?, ?>) hooks.get(null)).keySet().forEach(hook -> all.add((Thread) hook));
+    for (Thread thread : all) {
+      inherited.set(thread, null);
     }
   }
 

@@ -25,12 +25,16 @@ import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.Transaction;
 import org.apache.iceberg.Transactions;
 import org.apache.iceberg.UpdateSchema;
+import org.apache.iceberg.aws.AwsClientProperties;
+import org.apache.iceberg.aws.s3.S3FileIOProperties;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.ValidationException;
+import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
+import org.apache.iceberg.io.SupportsStorageCredentials;
 import org.apache.iceberg.spark.Spark3Util;
 import org.apache.spark.sql.SparkSession;
 import scala.jdk.javaapi.CollectionConverters;
@@ -141,19 +145,29 @@ public final class StagedTable extends BaseTable {
     }
   }
 
-  /** Uses the table that Spark's catalog caches (for 30 s) only if it is at the location that the claim read. */
+  /**
+   * Uses the table that Spark's catalog caches (for 30 s, and for longer while it is used) only if it is at the location
+   * that the claim read, and not with keys that may have ended.
+   */
   private static Table load(SparkSession spark, String catalog, List<String> identifier, String location) {
     TableIdentifier name = TableIdentifier.of(identifier.toArray(String[]::new));
     // Spark reads a catalog's settings from the thread's active session, which may be another one.
     Catalog tables = spark.withActive(() -> Spark3Util.loadIcebergCatalog(spark, catalog));
     if (location != null) {
       Table kept = tables.loadTable(name);
-      if (location.equals(((HasTableOperations) kept).operations().current().metadataFileLocation())) {
+      if (location.equals(((HasTableOperations) kept).operations().current().metadataFileLocation()) && !isLent(kept.io())) {
         return kept;
       }
     }
     tables.invalidateTable(name);
     return tables.loadTable(name);
+  }
+
+  /** Whether the catalog has handed out keys for the table's files, which end, and no place to renew them. */
+  private static boolean isLent(FileIO files) {
+    boolean withAnswer = files instanceof SupportsStorageCredentials && !((SupportsStorageCredentials) files).credentials().isEmpty();
+    return (withAnswer || files.properties().containsKey(S3FileIOProperties.SESSION_TOKEN))
+        && !files.properties().containsKey(AwsClientProperties.REFRESH_CREDENTIALS_ENDPOINT);
   }
 
   /**

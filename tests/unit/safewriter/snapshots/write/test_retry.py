@@ -78,3 +78,5 @@ def test_a_retry_that_cannot_be_is_refused(name: str) -> None:
     """The error names the setting."""
     with pytest.raises(ConfigValidationError, match=name):
         RetryConfig(**{name: -1})
+    with pytest.raises(ConfigValidationError, match=name):
+        RetryConfig(**{name: "3"})

@@ -38,7 +38,7 @@ def check_type(name: str, value: object, *kinds: type) -> None:
         raise ConfigValidationError(f"{name} is {short(value)}; it must be of the type {' or '.join(names)}")
 
 
-def chosen(name: str, value: object, choices: type[_Choice]) -> _Choice:
+def chosen(name: str, value: str, choices: type[_Choice]) -> _Choice:
     """Return the choice that a member or its text names. Raises `ConfigValidationError`."""
     try:
         return choices(value)

@@ -11,13 +11,14 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from safewriter.snapshots.checks import check_count
 from safewriter.snapshots.errors import ManifestParseError, ReaderStateError
-from safewriter.snapshots.read.cache import CacheFolder
+from safewriter.snapshots.read.cache import CacheFolder, usable
 from safewriter.snapshots.read.snapshot import Snapshot
 from safewriter.snapshots.read.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from safewriter.snapshots.format.encoding import Key
     from safewriter.snapshots.format.manifest import Manifest
@@ -43,7 +44,9 @@ class SnapshotReader:
         The maximum size of the cache. Files that are out of use are removed first, the least recently used before
         others, then open shards in the order of their opening. One shard may exceed the limit. Default: no limit.
 
-    Raises `ReaderStateError` if nothing was published yet, `ManifestParseError` if the snapshot cannot be read.
+    Raises `ConfigValidationError` for an invalid parameter, `ReaderStateError` if nothing was published yet, or the
+    cache has no usable folder, `ManifestParseError` if the snapshot cannot be read, `StoreError` if the store does not
+    answer.
     """
 
     def __init__(
@@ -51,21 +54,25 @@ class SnapshotReader:
         s3_prefix: str,
         *,
         open_store: OpenStore | None = None,
-        cache: Path | None = None,
+        cache: Path | str | None = None,
         cache_limit_bytes: int | None = None,
     ) -> None:
-        if cache_limit_bytes is not None and cache_limit_bytes < 1:
-            raise ValueError(f"cache_limit_bytes is {cache_limit_bytes}; it must be 1 or more")
+        if cache_limit_bytes is not None:
+            check_count("cache_limit_bytes", cache_limit_bytes)
         self._source = Source(s3_prefix, open_store)
         self._looked_s = time.monotonic()
         ref = self._source.current_ref()
-        folder = cache or Path(tempfile.mkdtemp(prefix="soal-snapshot-"))
-        self._remove = None if cache else weakref.finalize(self, _remove, folder, os.getpid())
         self._refreshing = threading.Lock()
+        self._snapshot: Snapshot | None = None
+        self._remove: Callable[[], object] | None = None
         try:
-            self._cache = CacheFolder(folder, cache_limit_bytes)
-            self._cache.make_room(0)
-            self._snapshot: Snapshot | None = Snapshot(ref, self._source, self._cache)
+            with usable(f"the snapshot {ref}"):
+                if cache is None:
+                    cache = Path(tempfile.mkdtemp(prefix="soal-snapshot-"))
+                    self._remove = weakref.finalize(self, _remove, cache, os.getpid())
+                self._cache = CacheFolder(Path(cache), cache_limit_bytes)
+                self._cache.make_room(0)
+            self._snapshot = Snapshot(ref, self._source, self._cache)
         except BaseException as error:
             self.close()
             if isinstance(error, ManifestParseError):
@@ -101,7 +108,8 @@ class SnapshotReader:
         `routing_context`: the row's values of the other columns that determine its shard, if there are any.
 
         Raises `KeyRangeError` for an invalid key, `RoutingContextError` for a missing or invalid context,
-        `ReaderStateError`, `ShardDamagedError` or `StoreError` if the shard cannot be read.
+        `ReaderStateError`, `ShardDamagedError`, `OtherDatabaseError` or `StoreError` if the shard cannot be read.
+        Integers may be NumPy's.
         """
         return (self._snapshot or self._opened()).value(key, routing_context)
 
@@ -114,7 +122,7 @@ class SnapshotReader:
 
     def route(self, key: Key, *, routing_context: Mapping[str, object] | None = None) -> int | None:
         """Return the shard that a key belongs to; None if no shard can have it."""
-        return self._opened().routing.route(key, routing_context)
+        return self._opened().shard_of(key, routing_context)
 
     def refresh(self) -> bool:
         """Switch to the snapshot that is current now; return whether that is another one.

@@ -6,7 +6,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from safewriter.snapshots.errors import ManifestParseError
-from safewriter.snapshots.format.encoding import encode
+from safewriter.snapshots.format.encoding import KEY_TYPES, encode, plain
 from safewriter.snapshots.read.shards import SELECT, Shards
 from safewriter.snapshots.routing.routing import Routing, routing_of
 
@@ -39,8 +39,14 @@ class Snapshot:
         self._shards = Shards({shard.db_id: shard for shard in self.manifest.shards}, source, cache)
         self._local: Any = self._shards.local
 
+    def shard_of(self, key: Key, context: Context) -> int | None:
+        """Return the shard that a key belongs to; None if no shard can have it."""
+        return self.routing.route(plain(key), context)
+
     def value(self, key: Key, context: Context) -> bytes | None:
         """Return the value of a key; None if there is none."""
+        if type(key) not in KEY_TYPES:
+            key = plain(key)
         db_id, stored = self.routing.route(key, context), encode(key, self._encoding)
         try:
             shard = self._local.shards[db_id]

@@ -48,7 +48,7 @@ WRONG: dict[str, tuple[object, ...]] = {
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
-def test_a_mistyped_setting_is_refused_by_its_name(name: str, value: object) -> None:
+def test_a_mistyped_setting_is_refused_by_its_name(name: str, value: Any) -> None:
     """It raises the one error of configurations, and not one of Python's or later."""
     with pytest.raises(ConfigValidationError, match=f"^{name}"):
         WriteConfig(**{"num_dbs": 2, "s3_prefix": "s3://lake/p", name: value})

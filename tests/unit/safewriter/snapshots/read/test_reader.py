@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
+import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -11,12 +14,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from safewriter.objects.store import StoreError
-from safewriter.snapshots.errors import KeyRangeError, ManifestParseError, ReaderStateError
+from safewriter.snapshots.errors import ConfigValidationError, KeyRangeError, ManifestParseError, ReaderStateError
+from safewriter.snapshots.format import database
 from safewriter.snapshots.format.current import CURRENT
 from safewriter.snapshots.format.encoding import KeyEncoding
+from safewriter.snapshots.read import cache as cache_module
 from safewriter.snapshots.read import snapshot
 from safewriter.snapshots.read.reader import SnapshotReader
 from safewriter.snapshots.routing.hashing import digest
@@ -406,5 +412,61 @@ with SnapshotReader(PREFIX, open_store=bucket.opened) as reader:
 
 def test_a_limit_of_nothing_is_refused(bucket: Bucket, folder: Any) -> None:
     """No shard would fit."""
-    with pytest.raises(ValueError, match="cache_limit_bytes is 0"):
-        reader(bucket, cache_limit_bytes=0)
+    for limit in (0, 1.5, "8"):
+        with pytest.raises(ConfigValidationError, match="cache_limit_bytes is"):
+            reader(bucket, cache_limit_bytes=limit)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint64, np.uint8])
+def test_a_key_may_be_an_integer_of_numpy(bucket: Bucket, folder: Any, kind: Any) -> None:
+    """Keys come from arrays. A truth value and a float of NumPy's are no keys, as Python's are none."""
+    publish(folder, ROWS, "r", created=T0)
+    with reader(bucket) as one:
+        assert one.get(kind(5)) == ROWS[5]
+        assert one.multi_get([kind(5)]) == {5: ROWS[5]}
+        assert one.route(kind(5)) == one.route(5)
+        others: list[Any] = [np.True_, np.float64(5)]
+        for other in others:
+            with pytest.raises(KeyRangeError):
+                one.get(other)
+
+
+def test_a_folder_that_cannot_hold_a_cache_is_told(
+    bucket: Bucket, folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a file, lies below one, or the machine has no temporary folder; a text names a folder as a path does."""
+    publish(folder, ROWS, "r", created=T0)
+    (tmp_path / "file").touch()
+    for cache in (tmp_path / "file", tmp_path / "file" / "cache"):
+        with pytest.raises(ReaderStateError, match="take another folder"):
+            reader(bucket, cache=cache)
+    with reader(bucket, cache=str(tmp_path / "cache")) as one:
+        assert one.get(5) == ROWS[5]
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(ReaderStateError, match="take another folder"):
+        reader(bucket)
+
+
+@pytest.mark.parametrize("call", ["truncate", "flush", "replace", "open"])
+def test_a_full_disk_is_told_at_each_step_of_a_fetch(
+    bucket: Bucket, folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Neither the room for the file, its blocks, its name nor its opening raises an error of Python's or a damage."""
+    publish(folder, ROWS, "r", created=T0)
+    with reader(bucket, cache=tmp_path) as one:
+
+        def full(*_: object, **__: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with monkeypatch.context() as broken:
+            if call == "truncate":
+                broken.setattr(cache_module.CacheFolder, "part", full)
+            elif call == "flush":
+                broken.setattr(os, "fsync", full)
+            elif call == "replace":
+                broken.setattr(Path, "replace", full)
+            else:
+                broken.setattr(database, "check_schema", full)
+            with pytest.raises(ReaderStateError, match="No space left on device"):
+                one.get(5)
+        assert one.get(5) == ROWS[5]

@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from safewriter.snapshots.checks import check_count
 from safewriter.snapshots.errors import ManifestParseError, ReaderStateError
@@ -43,6 +43,10 @@ class SnapshotReader:
     cache_limit_bytes
         The maximum size of the cache. Files that are out of use are removed first, the least recently used before
         others, then open shards in the order of their opening. One shard may exceed the limit. Default: no limit.
+    manifest_ref
+        The manifest of another snapshot than the current one, which `refresh` goes over to.
+
+    A pickled reader is opened again where it is unpickled, with the same snapshot: Spark's tasks may use one.
 
     Raises `ConfigValidationError` for an invalid parameter, `ReaderStateError` if nothing was published yet, or the
     cache has no usable folder, `ManifestParseError` if the snapshot cannot be read, `StoreError` if the store does not
@@ -56,30 +60,35 @@ class SnapshotReader:
         open_store: OpenStore | None = None,
         cache: Path | str | None = None,
         cache_limit_bytes: int | None = None,
+        manifest_ref: str | None = None,
     ) -> None:
         if cache_limit_bytes is not None:
             check_count("cache_limit_bytes", cache_limit_bytes)
         self._source = Source(s3_prefix, open_store)
+        self._opening = s3_prefix, open_store, cache, cache_limit_bytes
         self._looked_s = time.monotonic()
-        ref = self._source.current_ref()
+        named = self._source.named(manifest_ref)
         self._refreshing = threading.Lock()
         self._snapshot: Snapshot | None = None
         self._remove: Callable[[], object] | None = None
         try:
-            with usable(f"the snapshot {ref}"):
+            with usable(named.manifest_ref):
                 if cache is None:
                     cache = Path(tempfile.mkdtemp(prefix="soal-snapshot-"))
                     self._remove = weakref.finalize(self, _remove, cache, os.getpid())
                 self._cache = CacheFolder(Path(cache), cache_limit_bytes)
                 self._cache.make_room(0)
-            self._snapshot = Snapshot(ref, self._source, self._cache)
+            self._snapshot = Snapshot(named, self._source, self._cache)
         except BaseException as error:
             self.close()
-            if isinstance(error, ManifestParseError):
+            if isinstance(error, ManifestParseError) and manifest_ref is None:
                 raise ManifestParseError(
                     f"{error}. It is the current snapshot; go back to an earlier one by a rollback"
                 ) from error
             raise
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _opened_again, (*self._opening, self.manifest_ref)
 
     def __enter__(self) -> Self:
         return self
@@ -132,10 +141,10 @@ class SnapshotReader:
         """
         with self._refreshing:
             began_s = time.monotonic()
-            ref = self._source.current_ref()
-            changed = ref != self._opened().ref
+            named = self._source.named()
+            changed = named.manifest_ref != self._opened().ref
             if changed:
-                self._snapshot = Snapshot(ref, self._source, self._cache)
+                self._snapshot = Snapshot(named, self._source, self._cache)
             self._looked_s = began_s
             return changed
 
@@ -156,6 +165,22 @@ class SnapshotReader:
         if snapshot is None:
             raise ReaderStateError("the reader is closed")
         return snapshot
+
+
+def _opened_again(
+    s3_prefix: str,
+    open_store: OpenStore | None,
+    cache: Path | str | None,
+    cache_limit_bytes: int | None,
+    manifest_ref: str,
+) -> SnapshotReader:
+    return SnapshotReader(
+        s3_prefix,
+        open_store=open_store,
+        cache=cache,
+        cache_limit_bytes=cache_limit_bytes,
+        manifest_ref=manifest_ref,
+    )
 
 
 def _remove(folder: Path, pid: int) -> None:

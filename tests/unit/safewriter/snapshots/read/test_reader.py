@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from safewriter.objects import s3
 from safewriter.objects.store import StoreError
 from safewriter.snapshots.errors import ConfigValidationError, KeyRangeError, ManifestParseError, ReaderStateError
 from safewriter.snapshots.format import database
@@ -25,8 +28,10 @@ from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.read import cache as cache_module
 from safewriter.snapshots.read import snapshot
 from safewriter.snapshots.read.reader import SnapshotReader
+from safewriter.snapshots.read.source import Source
+from safewriter.snapshots.read.verification import verify
 from safewriter.snapshots.routing.hashing import digest
-from safewriter.snapshots.write.publish import Publisher
+from safewriter.snapshots.write.publish import ManifestAt, Publisher
 from tests.support.snapshots import PREFIX, Bucket, Folder, build, publish
 from tests.support.waiting import until
 
@@ -344,7 +349,7 @@ def test_threads_read_while_shards_make_room_and_snapshots_change(bucket: Bucket
             results = [pool.submit(read, one) for _ in range(3)]
             for round_ in range(10):
                 ref = snapshots[round_ % 2]
-                publisher.point(ref, one._source.manifest(ref), publisher.base())
+                publisher.point(ManifestAt(ref), one._source.manifest(ref), publisher.base())
                 one.refresh()
                 one.multi_get(rows)
         finally:
@@ -371,6 +376,39 @@ def test_a_shard_that_has_to_make_room_while_it_is_opened_is_not_kept(
         assert open_files(tmp_path) == []
 
 
+def test_a_manifest_that_is_not_the_published_one_is_refused(bucket: Bucket, folder: Any) -> None:
+    """`_CURRENT` has its SHA-256: another manifest there, though it can be read, is somebody's change."""
+    ref = publish(folder, {1: b"first"}, "r", created=T0)
+    with reader(bucket) as one:
+        whole = one.manifest
+    folder.put(ref.removeprefix("s3://memory/kv/"), replace(whole, shards=()).encode())
+    for open_one in (lambda: reader(bucket), lambda: verify(Source(PREFIX, bucket.opened), ref)):
+        with pytest.raises(ManifestParseError, match="somebody has changed the object"):
+            open_one()
+
+
+def test_a_manifest_of_a_writer_without_digests_is_read(bucket: Bucket, folder: Any) -> None:
+    """The other writer's `_CURRENT` names none."""
+    ref = publish(folder, {1: b"first"}, "r", created=T0)
+    told = {"manifest_ref": ref, "run_id": "r", "updated_at": T0.isoformat(), "format_version": 1}
+    folder.put(CURRENT, json.dumps(told).encode())
+    with reader(bucket) as one:
+        assert one.get(1) == b"first"
+
+
+def test_a_pickled_reader_reads_the_same_snapshot(bucket: Bucket, folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's tasks get one from their driver, and all read one snapshot, until they refresh."""
+    monkeypatch.setattr(s3, "open_store", bucket.opened)
+    publish(folder, {1: b"first"}, "first", created=T0)
+    with SnapshotReader(PREFIX) as one:
+        pickled = pickle.dumps(one)
+    publish(folder, {1: b"second"}, "second", created=T0 + timedelta(hours=1))
+    with pickle.loads(pickled) as other:  # noqa: S301 - bytes of this test
+        assert other.get(1) == b"first"
+        assert other.refresh()
+        assert other.get(1) == b"second"
+
+
 def test_the_last_of_two_refreshes_counts(bucket: Bucket, folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slower refresh that began earlier does not restore its older snapshot."""
     publish(folder, {1: b"first"}, "first", created=T0)
@@ -379,12 +417,12 @@ def test_the_last_of_two_refreshes_counts(bucket: Bucket, folder: Any, monkeypat
         manifest = one._source.manifest
         other = threading.Thread(target=one.refresh)
 
-        def slow(ref: str) -> Manifest:
+        def slow(ref: str, sha256: str | None) -> Manifest:
             monkeypatch.undo()
             publish(folder, {1: b"third"}, "third", created=T0)
             other.start()
             other.join(0.1)  # it waits for the lock
-            return manifest(ref)
+            return manifest(ref, sha256)
 
         monkeypatch.setattr(one._source, "manifest", slow)
         one.refresh()

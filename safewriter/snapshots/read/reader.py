@@ -31,6 +31,12 @@ __all__ = ["SnapshotReader"]
 class SnapshotReader:
     """Reads the snapshot that was current when it was opened, or last refreshed.
 
+    A pickled reader is opened again where it is unpickled, with the same snapshot: Spark's tasks may use one.
+
+    Raises `ConfigValidationError` for an invalid parameter, `ReaderStateError` if nothing was published yet, or the
+    cache has no usable folder, `ManifestParseError` if the snapshot cannot be read, `StoreError` if the store does not
+    answer.
+
     Parameters
     ----------
     s3_prefix
@@ -45,12 +51,6 @@ class SnapshotReader:
         others, then open shards in the order of their opening. One shard may exceed the limit. Default: no limit.
     manifest_ref
         The manifest of another snapshot than the current one, which `refresh` goes over to.
-
-    A pickled reader is opened again where it is unpickled, with the same snapshot: Spark's tasks may use one.
-
-    Raises `ConfigValidationError` for an invalid parameter, `ReaderStateError` if nothing was published yet, or the
-    cache has no usable folder, `ManifestParseError` if the snapshot cannot be read, `StoreError` if the store does not
-    answer.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class SnapshotReader:
 
     @property
     def age_s(self) -> float:
-        """The seconds since the reader was opened or refreshed: at that time this snapshot was the current one."""
+        """The seconds since the reader was opened or refreshed, when this snapshot was the current one."""
         return time.monotonic() - self._looked_s
 
     def get(self, key: Key, *, routing_context: Mapping[str, object] | None = None) -> bytes | None:

@@ -78,7 +78,7 @@ def write_sharded(
 
     Raises `ConfigValidationError` for an invalid configuration, `KeyRangeError`, `ValueEncodingError` and
     `ShardAssignmentError` for a row that cannot be written, `ShardWriteError` for a shard, `ShardCoverageError` if not
-    each row was written, `PublishConflictError` if another build was faster, `TurnLostError` if the turn has ended, and
+    each row was written, `PublishConflictError` if another build was faster, `TurnLostError` if the turn has ended,
     `StoreError` if the store does not answer before the publication, `ManifestPublishError` if it refuses that,
     `MissingPackageError` without a package of the extra `snapshots`, and the errors of `SafeWriter` if it is guarded.
     The current snapshot is unchanged then; only after `PublishCurrentError` or `UnknownOutcomeError` the new one may be
@@ -92,8 +92,8 @@ def write_sharded(
         Keep the input in Spark's cache while the build runs. Needed for a source that differs from one read to the
         next, if the number of rows determines the number of shards.
     max_writes_per_second, max_write_bytes_per_second
-        The rate of rows, and of bytes of keys and values, at which each task attempt fills its shards. Spark runs as
-        many tasks at once as it has cores. Uploads are not limited.
+        The rate of rows, and of bytes of keys and values, at which each task attempt fills its shards, one after the
+        other. Spark runs as many tasks at once as it has cores. Uploads are not limited.
     step
         The name of this build if a guarded run has several below one prefix. It must be the same on a retry.
     """

@@ -39,7 +39,7 @@ _FOREIGN = (
 _INNER = r"safewriter\.(record|coordination)\..*|safewriter\.backfill\.T"
 _OF_SNAPSHOTS = (
     r"ValueSpec|KeyEncoding|Duplicates|AdapterFactory|MetricsCollector|(Output|Manifest)Options|RetryConfig"
-    r"|Sharding(Spec|Strategy)|RoutingValue|Mapping\[str|BuildResult"
+    r"|Sharding(Spec|Strategy)|RoutingValue|Mapping\[str|BuildResult|OpenStore|Key|Manifest|Publisher|Rollback|Source|Target|Verification|HistoryEntry|Keeping|Cleanup|safewriter\.snapshots\..*|collections\.abc\..*"
 )
 nitpick_ignore_regex = [("py:.*", f"({_FOREIGN}|{_INNER}|{_OF_SNAPSHOTS})")]
 

@@ -29,7 +29,8 @@ succeed later without a change. The message says what happened, where, and what 
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Self
+import copyreg
+from typing import Any, ClassVar, Final, Self
 
 from safewriter.bounds import shortened
 
@@ -49,6 +50,10 @@ class SafeWriterError(Exception):
     def __init__(self, *message: object) -> None:
         # A message may quote text from outside, and goes into documents, logs and terminals.
         super().__init__(*(shortened(part) if isinstance(part, str) else part for part in message))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An exception pickles as a call with `args`, and several of these take other arguments.
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class UsageError(SafeWriterError):

@@ -270,6 +270,7 @@ class S3ObjectStore:
     def _conditional(self, key: str, body: bytes, condition: dict[str, str], tag: str) -> str:
         """Write under a condition; after any refusal or doubt read back, since equal bytes can only be our own."""
         more: dict[str, Any] = {**condition, "Tagging": tag} if tag else {**condition}
+        is_doubtful = False  # an earlier try had no answer, and may still land
         for pause_s in (*PAUSES_S, None):
             try:
                 answer = self._client.put_object(Bucket=self._bucket, Key=self._prefix + key, Body=body, **more)
@@ -281,7 +282,10 @@ class S3ObjectStore:
                 if isinstance(error, ClientError) and (code_of(error) in _PRECONDITION or _gone(error, condition)):
                     raise PreconditionFailed(self.uri(key)) from error
                 if pause_s is None or not may_pass(error):
-                    raise failure("PUT", self.uri(key), error) from error
+                    failed = failure("PUT", self.uri(key), error)
+                    failed.denied = failed.denied and not is_doubtful
+                    raise failed from error
+                is_doubtful = True
                 self._sleep(pause_s)
         raise AssertionError
 

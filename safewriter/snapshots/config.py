@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from safewriter.objects.location import Location
+from safewriter.snapshots.checks import check_count, check_number, check_type, chosen
 from safewriter.snapshots.errors import ConfigValidationError
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.format.places import checked_segment, prefix_of
@@ -52,6 +54,7 @@ class OutputOptions:
             checked_segment("run_id", self.run_id)
         checked_segment("shard_prefix", self.shard_prefix)
         checked_segment("run_registry_prefix", self.run_registry_prefix)
+        check_type("db_path_template", self.db_path_template, str)
         try:
             first, second = (self.db_path_template.format(db_id=number) for number in (1, 2))
         except (KeyError, IndexError, ValueError) as error:
@@ -85,11 +88,12 @@ class RetryConfig:
     backoff_multiplier: float = 2.0
 
     def __post_init__(self) -> None:
-        if self.max_retries < 0 or self.initial_backoff_s < 0 or self.backoff_multiplier < 1:
-            raise ConfigValidationError(
-                "shard_retry: max_retries and initial_backoff_s must not be negative, nor backoff_multiplier below 1;"
-                f" they are {self.max_retries}, {self.initial_backoff_s} and {self.backoff_multiplier}"
-            )
+        check_count("shard_retry: max_retries", self.max_retries, at_least=0)
+        check_number(
+            "shard_retry: initial_backoff_s",
+            self.initial_backoff_s,
+        )
+        check_number("shard_retry: backoff_multiplier", self.backoff_multiplier, at_least=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,17 +136,24 @@ class WriteConfig:
     manifest: ManifestOptions = field(default_factory=ManifestOptions)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "key_encoding", chosen("key_encoding", self.key_encoding, KeyEncoding))
+        object.__setattr__(self, "duplicates", chosen("duplicates", self.duplicates, Duplicates))
+        object.__setattr__(self, "s3_prefix", str(prefix_of(self.s3_prefix)))
+        check_type("sharding", self.sharding, ShardingSpec)
+        check_type("output", self.output, OutputOptions)
+        check_type("manifest", self.manifest, ManifestOptions)
+        check_type("shard_retry", self.shard_retry, RetryConfig, NoneType)
+        check_type("last_by", self.last_by, str, NoneType)
         if self.sharding.strategy is ShardingStrategy.CEL:
             if self.num_dbs is not None:
                 raise ConfigValidationError("num_dbs must be None where an expression decides; see sharding")
         elif (self.num_dbs is None) == (self.sharding.max_keys_per_shard is None):
             raise ConfigValidationError("give num_dbs, or sharding.max_keys_per_shard, and not both")
-        if self.num_dbs is not None and self.num_dbs < 1:
-            raise ConfigValidationError(f"num_dbs is {self.num_dbs}; it must be 1 or more")
-        check_shards(self.num_dbs or 1, "num_dbs")
+        if self.num_dbs is not None:
+            check_count("num_dbs", self.num_dbs)
+            check_shards(self.num_dbs, "num_dbs")
         if (self.last_by is not None) != (self.duplicates is Duplicates.LAST):
             raise ConfigValidationError("give last_by, the column, with duplicates=Duplicates.LAST, and only with it")
-        object.__setattr__(self, "s3_prefix", str(prefix_of(self.s3_prefix)))
 
     @property
     def location(self) -> Location:

@@ -22,6 +22,10 @@ class MetricEvent(StrEnum):
     WRITE_STARTED = "write.started"
     SHARDING_COMPLETED = "write.sharding_completed"
     """The number of shards is known: `num_dbs`, `duration_ms`."""
+    SHARDS_PROGRESS = "write.shards_progress"
+    """While shards are written, at most every ten seconds, from a thread of its own: `shards`, how many are stored so
+    far, of `num_dbs`.
+    """
     SHARD_COMPLETED = "write.shard.completed"
     """For each shard, when all are written: `db_id`, `attempt`, `row_count`, `db_bytes`, `duration_ms`."""
     SHARD_RETRIED = "write.shard.retried"

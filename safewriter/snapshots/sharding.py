@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from types import NoneType
+from typing import Final
 
+from safewriter.snapshots.checks import check_count, check_type, chosen
 from safewriter.snapshots.errors import ConfigValidationError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 __all__ = [
     "SHARDS_MAX",
@@ -91,9 +91,14 @@ class ShardingSpec:
     infer_routing_values_from_data: bool = False
 
     def __post_init__(self) -> None:
-        if self.max_keys_per_shard is not None and self.max_keys_per_shard < 1:
-            raise ConfigValidationError(f"max_keys_per_shard is {self.max_keys_per_shard}; it must be 1 or more")
+        object.__setattr__(self, "strategy", chosen("strategy", self.strategy, ShardingStrategy))
+        if self.max_keys_per_shard is not None:
+            check_count("max_keys_per_shard", self.max_keys_per_shard)
+        check_type("cel_expr", self.cel_expr, str, NoneType)
+        check_type("cel_columns", self.cel_columns, Mapping)
+        object.__setattr__(self, "cel_columns", dict(self.cel_columns))
         values = self.routing_values
+        check_type("routing_values", values, Sequence, NoneType)
         if self.strategy is ShardingStrategy.HASH:
             if self.cel_expr or self.cel_columns or values is not None or self.infer_routing_values_from_data:
                 raise ConfigValidationError("an expression and its routing values need strategy=ShardingStrategy.CEL")
@@ -116,7 +121,7 @@ def cel_sharding(
 ) -> ShardingSpec:
     """Route by an expression: `cel_sharding("key % 4", {"key": "int"})`."""
     return ShardingSpec(
-        strategy=ShardingStrategy.CEL, cel_expr=expr, cel_columns=dict(columns), routing_values=routing_values
+        strategy=ShardingStrategy.CEL, cel_expr=expr, cel_columns=columns, routing_values=routing_values
     )
 
 
@@ -129,8 +134,8 @@ def cel_sharding_by_columns(
     """
     if not columns:
         raise ConfigValidationError("cel_sharding_by_columns needs a column")
-    if num_shards is not None and num_shards < 1:
-        raise ConfigValidationError(f"num_shards is {num_shards}; it must be 1 or more")
+    if num_shards is not None:
+        check_count("num_shards", num_shards)
     typed = [CelColumn(column) if isinstance(column, str) else column for column in columns]
     as_is = {CelType.STRING}
     if len(typed) == 1:

@@ -59,10 +59,11 @@ def info(
 ) -> None:
     """Show a snapshot: its run, its rule, its shards. Exit code 1 if there is none."""
     source = source_of(prefix, call)
-    current = source.current_ref()
-    manifest = source.manifest(ref or current)
+    named = source.named(ref)
+    manifest = source.manifest(named.manifest_ref, named.sha256)
+    is_current = ref is None or ref == source.named().manifest_ref
     call.out.show(
-        snapshot_view(SnapshotReport.of_manifest(prefix, ref or current, manifest, is_current=ref in (None, current)))
+        snapshot_view(SnapshotReport.of_manifest(prefix, named.manifest_ref, manifest, is_current=is_current))
     )
 
 
@@ -177,7 +178,7 @@ def verify(
 
     source = source_of(prefix, call)
     with Counting(call.out.talk, f"looking at {prefix}") as counting:
-        verification = look(source, ref or source.current_ref(), keys_max=keys_max, done=counting.show)
+        verification = look(source, source.named(ref).manifest_ref, keys_max=keys_max, done=counting.show)
     call.out.show(verify_view(VerifyReport.of_prefix(prefix, verification)))
     if not verification.is_sound:
         raise typer.Exit(EXIT_FAILED)

@@ -20,6 +20,7 @@ from safewriter.environment import variables_set
 from safewriter.snapshots.config import Duplicates, OutputOptions, WriteConfig
 from safewriter.snapshots.errors import ConfigValidationError
 from safewriter.snapshots.format.encoding import KeyEncoding
+from safewriter.snapshots.metrics import MetricEvent
 from safewriter.snapshots.sharding import ShardingSpec, ShardingStrategy
 from soal.console.problem import Failure, Problem
 from soal.console.progress import Counting, print_line
@@ -188,6 +189,17 @@ def _aws(target: Target) -> dict[str, str]:
     return {name: value for name, value in variables.items() if value}
 
 
+class _Stored:
+    """Shows how many shards are stored."""
+
+    def __init__(self, counting: Counting) -> None:
+        self._counting = counting
+
+    def emit(self, event: MetricEvent, payload: dict[str, Any]) -> None:
+        if event is MetricEvent.SHARDS_PROGRESS:
+            self._counting.show(payload["shards"])
+
+
 def build(
     call: Call,
     prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Where the snapshots lie: s3://bucket/prefix")],
@@ -238,6 +250,7 @@ def build(
 
     read_options = pairs_of("--read-option", "NAME=VALUE", read_option or ())
     values = value_spec_of(value, json_column or ())
+    counting = Counting(call.out.talk, f"building {prefix}", unit="shards")
     config = WriteConfig(
         num_dbs=num_dbs,
         sharding=sharding_of(max_keys_per_shard, cel, cel_column or (), infer_routing_values=infer_routing_values),
@@ -246,8 +259,9 @@ def build(
         duplicates=duplicates,
         last_by=last_by,
         output=OutputOptions(run_id=run_id),
+        metrics_collector=_Stored(counting),
     )
-    with Counting(call.out.talk, f"building {prefix}"), spark_on(call.target, call.home, call.out.talk) as spark:
+    with counting, spark_on(call.target, call.home, call.out.talk) as spark:
         try:
             frame = frame_of(spark, path, source_format, read_options)
             result = write_sharded(frame, config, key_col=key, value_spec=values)

@@ -8,6 +8,7 @@ only snapshots need.
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ CURRENT: Final = "_CURRENT"
 CURRENT_MAX_BYTES: Final = 2 << 20
 """Room for 7,000 guarded builds in the last week, one in 90 seconds: each takes about 300 bytes."""
 _VALUES_MAX: Final = 100_000
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _FORMAT: Final = 1
 _KEPT_MS: Final = 7 * 86_400_000
 _PAST: Final = 100
@@ -46,10 +48,11 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A publication: a manifest, and when it was made current."""
+    """A publication: a manifest, when it was made current, and its SHA-256 (None before 0.1.0 or by other programs)."""
 
     manifest_ref: str
     at: str
+    sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +113,8 @@ class Current:
                 published={name: _publication(mark) for name, mark in (fields.get("published") or {}).items()},
                 fenced={name: whole(at_ms) for name, at_ms in (fields.get("fenced") or {}).items()},
                 history=tuple(
-                    Past(canonical_url(row["manifest_ref"]), _moment(row["at"])) for row in fields.get("history") or ()
+                    Past(canonical_url(row["manifest_ref"]), _moment(row["at"]), _digest(row.get("sha256")))
+                    for row in fields.get("history") or ()
                 ),
                 nonce=str(fields.get("nonce", "")),
             )
@@ -142,6 +146,10 @@ class Current:
         """Return whether a manifest is current, or is in the history."""
         return manifest_ref == self.manifest_ref or any(past.manifest_ref == manifest_ref for past in self.history)
 
+    def sha256_of(self, manifest_ref: str) -> str | None:
+        """Return the SHA-256 with which a manifest was made current; None if that is unknown."""
+        return next((past.sha256 for past in self.history if past.manifest_ref == manifest_ref and past.sha256), None)
+
     @property
     def has_forgotten(self) -> bool:
         """Whether the history is full, so that older publications may be missing."""
@@ -151,14 +159,22 @@ class Current:
         """Return a copy with these changes and a new nonce."""
         return replace(self, **changes, nonce=uuid.uuid4().hex)
 
-    def moved(self, manifest_ref: str, run_id: str, now: datetime, **changes: Any) -> Self:  # noqa: ANN401 - as above
+    def moved(
+        self,
+        manifest_ref: str,
+        run_id: str,
+        now: datetime,
+        *,
+        sha256: str | None = None,
+        **changes: Any,  # noqa: ANN401 - as above
+    ) -> Self:
         """Return a copy that points to another manifest."""
         return self.changed(
             manifest_ref=manifest_ref,
             run_id=run_id,
             updated_at=stamp(now),
             version=self.version + 1,
-            history=(Past(manifest_ref, stamp(now)), *self.history)[:_PAST],
+            history=(Past(manifest_ref, stamp(now), sha256), *self.history)[:_PAST],
             **changes,
         )
 
@@ -188,6 +204,12 @@ def _counted(name: str, value: object) -> int:
         return count(value)
     except ValueError as error:
         raise ValueError(f"{name} {error}") from None
+
+
+def _digest(text: object) -> str | None:
+    if text is not None and not (isinstance(text, str) and _SHA256.fullmatch(text)):
+        raise ValueError(f"the SHA-256 of a manifest is {short(text)}, and not 64 hexadecimal digits")
+    return text
 
 
 def _moment(text: str) -> str:

@@ -6,11 +6,12 @@ column.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -107,6 +108,8 @@ class Manifest:
     sharding: Mapping[str, Any]
     shards: tuple[Shard, ...]
     custom: Mapping[str, Any] = field(default_factory=dict)
+    sha256: str | None = field(default=None, compare=False)
+    """That of the file that it was read from."""
 
     @property
     def folders(self) -> frozenset[str]:
@@ -161,7 +164,7 @@ class Manifest:
                 connection.row_factory = sqlite3.Row
                 metas = connection.execute("SELECT * FROM build_meta LIMIT 2").fetchall()
                 rows = connection.execute(_SELECT_SHARDS, (SHARDS_MAX + 1,)).fetchall()
-            return _manifest(metas, rows)
+            return replace(_manifest(metas, rows), sha256=hashlib.sha256(body).hexdigest())
         except (sqlite3.Error, AttributeError, IndexError, TypeError, ValueError) as error:
             raise ManifestParseError(
                 f"{where} is no manifest that this code can read: {error}. Go back to another snapshot, or build again"

@@ -8,6 +8,7 @@ from typing import Final
 from safewriter.errors import UnsupportedError
 from safewriter.identity import canonical_table
 from safewriter.objects.location import Location
+from safewriter.snapshots.checks import check_type
 from safewriter.snapshots.errors import ConfigValidationError
 
 __all__ = ["canonical_url", "checked_segment", "is_segment", "prefix_of"]
@@ -34,6 +35,7 @@ def prefix_of(s3_prefix: str) -> Location:
 
     Raises `ConfigValidationError` for an invalid URL or a whole bucket.
     """
+    check_type("s3_prefix", s3_prefix, str)
     try:
         location = Location.parse(s3_prefix)
         if location.key.strip("/"):

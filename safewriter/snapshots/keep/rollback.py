@@ -18,7 +18,7 @@ from safewriter.snapshots.format.places import canonical_url
 from safewriter.snapshots.keep.history import HistoryEntry, entries
 from safewriter.snapshots.keep.removal import is_kept
 from safewriter.snapshots.routing.routing import routing_of
-from safewriter.snapshots.write.publish import Publisher
+from safewriter.snapshots.write.publish import ManifestAt, Publisher
 
 if TYPE_CHECKING:
     from safewriter.snapshots.format.current import Current
@@ -91,14 +91,14 @@ def rollback(
         raise ReaderStateError(f"nothing was published below {source.store.uri('')} yet")
     before = base.current.manifest_ref
     ref = _ref_of(source, base.current, target)
-    manifest = _whole(source, ref)
+    manifest = _whole(source, ref, base.current.sha256_of(ref))
     if forget_token:
         base = replace(base, current=base.current.changed(fencing_token=None))
     if dry_run or (ref == before and not forget_token):
         return Rollback(before, ref, manifest)
     if not _is_kept(source, ref):
         raise _removed(ref)
-    publisher.point(ref, manifest, base)
+    publisher.point(ManifestAt(ref, manifest.sha256), manifest, base)
     try:
         if not _is_kept(source, ref):  # any clean-up that did not see `ref` current has put its notice by now
             _undo(source, publisher, base, ref, manifest)
@@ -136,8 +136,8 @@ def _before(source: Source, published: list[HistoryEntry], back: int) -> str:
     return published[at + back].manifest_ref
 
 
-def _whole(source: Source, ref: str) -> Manifest:
-    manifest = source.manifest(ref)
+def _whole(source: Source, ref: str, sha256: str | None) -> Manifest:
+    manifest = source.manifest(ref, sha256)
     try:
         routing_of(manifest.sharding, manifest.num_dbs)
     except ValueError as error:
@@ -171,7 +171,8 @@ def _undo(source: Source, publisher: Publisher, base: Base, ref: str, manifest: 
         return
     before = base.current.manifest_ref
     # `point` needs only the run's name of the manifest; the earlier manifest may be unreadable.
-    publisher.point(before, replace(manifest, run_id=base.current.run_id or ""), now)
+    at = ManifestAt(before, base.current.sha256_of(before))
+    publisher.point(at, replace(manifest, run_id=base.current.run_id or ""), now)
     if not _is_kept(source, before):
         raise PublishCurrentError(
             f"{before} is current again, but a clean-up removes it or has, as it does {ref}: roll back to a"

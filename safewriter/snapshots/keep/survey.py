@@ -144,7 +144,7 @@ def survey(
         else:
             leftovers.append(_manifest(entry, source, keeping.last))
     refs = {entry.manifest_ref for entry in kept} | ({current.manifest_ref} if current.manifest_ref else set())
-    manifests = [source.manifest(ref) for ref in sorted(refs)]
+    manifests = [source.manifest(ref, current.sha256_of(ref)) for ref in sorted(refs)]
     segments = {manifest.shard_prefix for manifest in manifests} | _prefixes(source, leftovers)
     prefixes |= builds.shard_prefixes | set(filter(is_segment, segments))
     leftovers += _notices(source, kept, old)

@@ -16,12 +16,26 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from safewriter.snapshots.errors import ReaderStateError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from safewriter.snapshots.format.manifest import Shard
 
-__all__ = ["CacheFolder", "CachedFile", "name_of"]
+__all__ = ["CacheFolder", "CachedFile", "name_of", "usable"]
+
+
+@contextmanager
+def usable(what: str) -> Iterator[None]:
+    """Raise `ReaderStateError` for an error of this machine's file system: it is none of the snapshot's."""
+    try:
+        yield
+    except OSError as error:
+        raise ReaderStateError(
+            f"{what} cannot be kept on this machine: {error}. If the reader is closed, open another one; else make room"
+            " in the cache's folder, or take another folder"
+        ) from error
 
 
 def name_of(shard: Shard) -> str:

@@ -9,15 +9,16 @@ import threading
 import time
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from safewriter.snapshots.checks import check_count
 from safewriter.snapshots.errors import ManifestParseError, ReaderStateError
-from safewriter.snapshots.read.cache import CacheFolder
+from safewriter.snapshots.read.cache import CacheFolder, usable
 from safewriter.snapshots.read.snapshot import Snapshot
 from safewriter.snapshots.read.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from safewriter.snapshots.format.encoding import Key
     from safewriter.snapshots.format.manifest import Manifest
@@ -29,6 +30,12 @@ __all__ = ["SnapshotReader"]
 
 class SnapshotReader:
     """Reads the snapshot that was current when it was opened, or last refreshed.
+
+    A pickled reader is opened again where it is unpickled, with the same snapshot: Spark's tasks may use one.
+
+    Raises `ConfigValidationError` for an invalid parameter, `ReaderStateError` if nothing was published yet, or the
+    cache has no usable folder, `ManifestParseError` if the snapshot cannot be read, `StoreError` if the store does not
+    answer.
 
     Parameters
     ----------
@@ -42,8 +49,8 @@ class SnapshotReader:
     cache_limit_bytes
         The maximum size of the cache. Files that are out of use are removed first, the least recently used before
         others, then open shards in the order of their opening. One shard may exceed the limit. Default: no limit.
-
-    Raises `ReaderStateError` if nothing was published yet, `ManifestParseError` if the snapshot cannot be read.
+    manifest_ref
+        The manifest of another snapshot than the current one, which `refresh` goes over to.
     """
 
     def __init__(
@@ -51,28 +58,37 @@ class SnapshotReader:
         s3_prefix: str,
         *,
         open_store: OpenStore | None = None,
-        cache: Path | None = None,
+        cache: Path | str | None = None,
         cache_limit_bytes: int | None = None,
+        manifest_ref: str | None = None,
     ) -> None:
-        if cache_limit_bytes is not None and cache_limit_bytes < 1:
-            raise ValueError(f"cache_limit_bytes is {cache_limit_bytes}; it must be 1 or more")
+        if cache_limit_bytes is not None:
+            check_count("cache_limit_bytes", cache_limit_bytes)
         self._source = Source(s3_prefix, open_store)
+        self._opening = s3_prefix, open_store, cache, cache_limit_bytes
         self._looked_s = time.monotonic()
-        ref = self._source.current_ref()
-        folder = cache or Path(tempfile.mkdtemp(prefix="soal-snapshot-"))
-        self._remove = None if cache else weakref.finalize(self, _remove, folder, os.getpid())
+        named = self._source.named(manifest_ref)
         self._refreshing = threading.Lock()
+        self._snapshot: Snapshot | None = None
+        self._remove: Callable[[], object] | None = None
         try:
-            self._cache = CacheFolder(folder, cache_limit_bytes)
-            self._cache.make_room(0)
-            self._snapshot: Snapshot | None = Snapshot(ref, self._source, self._cache)
+            with usable(named.manifest_ref):
+                if cache is None:
+                    cache = Path(tempfile.mkdtemp(prefix="soal-snapshot-"))
+                    self._remove = weakref.finalize(self, _remove, cache, os.getpid())
+                self._cache = CacheFolder(Path(cache), cache_limit_bytes)
+                self._cache.make_room(0)
+            self._snapshot = Snapshot(named, self._source, self._cache)
         except BaseException as error:
             self.close()
-            if isinstance(error, ManifestParseError):
+            if isinstance(error, ManifestParseError) and manifest_ref is None:
                 raise ManifestParseError(
                     f"{error}. It is the current snapshot; go back to an earlier one by a rollback"
                 ) from error
             raise
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _opened_again, (*self._opening, self.manifest_ref)
 
     def __enter__(self) -> Self:
         return self
@@ -92,7 +108,7 @@ class SnapshotReader:
 
     @property
     def age_s(self) -> float:
-        """The seconds since the reader was opened or refreshed: at that time this snapshot was the current one."""
+        """The seconds since the reader was opened or refreshed, when this snapshot was the current one."""
         return time.monotonic() - self._looked_s
 
     def get(self, key: Key, *, routing_context: Mapping[str, object] | None = None) -> bytes | None:
@@ -101,7 +117,8 @@ class SnapshotReader:
         `routing_context`: the row's values of the other columns that determine its shard, if there are any.
 
         Raises `KeyRangeError` for an invalid key, `RoutingContextError` for a missing or invalid context,
-        `ReaderStateError`, `ShardDamagedError` or `StoreError` if the shard cannot be read.
+        `ReaderStateError`, `ShardDamagedError`, `OtherDatabaseError` or `StoreError` if the shard cannot be read.
+        Integers may be NumPy's.
         """
         return (self._snapshot or self._opened()).value(key, routing_context)
 
@@ -114,7 +131,7 @@ class SnapshotReader:
 
     def route(self, key: Key, *, routing_context: Mapping[str, object] | None = None) -> int | None:
         """Return the shard that a key belongs to; None if no shard can have it."""
-        return self._opened().routing.route(key, routing_context)
+        return self._opened().shard_of(key, routing_context)
 
     def refresh(self) -> bool:
         """Switch to the snapshot that is current now; return whether that is another one.
@@ -124,10 +141,10 @@ class SnapshotReader:
         """
         with self._refreshing:
             began_s = time.monotonic()
-            ref = self._source.current_ref()
-            changed = ref != self._opened().ref
+            named = self._source.named()
+            changed = named.manifest_ref != self._opened().ref
             if changed:
-                self._snapshot = Snapshot(ref, self._source, self._cache)
+                self._snapshot = Snapshot(named, self._source, self._cache)
             self._looked_s = began_s
             return changed
 
@@ -148,6 +165,22 @@ class SnapshotReader:
         if snapshot is None:
             raise ReaderStateError("the reader is closed")
         return snapshot
+
+
+def _opened_again(
+    s3_prefix: str,
+    open_store: OpenStore | None,
+    cache: Path | str | None,
+    cache_limit_bytes: int | None,
+    manifest_ref: str,
+) -> SnapshotReader:
+    return SnapshotReader(
+        s3_prefix,
+        open_store=open_store,
+        cache=cache,
+        cache_limit_bytes=cache_limit_bytes,
+        manifest_ref=manifest_ref,
+    )
 
 
 def _remove(folder: Path, pid: int) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from safewriter.snapshots.errors import ReaderStateError, ShardDamagedError
 from safewriter.snapshots.format import database
 from safewriter.snapshots.format.shard_file import TABLES
-from safewriter.snapshots.read.cache import CachedFile, name_of
+from safewriter.snapshots.read.cache import CachedFile, name_of, usable
 from safewriter.snapshots.read.fetch import fetch
 from safewriter.snapshots.read.source import url_of
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["SELECT", "OpenShard", "Shards"]
 
 SELECT: Final = "SELECT v FROM kv WHERE k = ?"
+_REPAIR_S: Final = 60.0
 _MMAP_BYTES: Final = 1 << 40
 """SQLite maps the file into memory, as far as its own limit allows."""
 
@@ -67,9 +68,15 @@ class Shards:
         source: Source,
         cache: CacheFolder,
         sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.local: Any = threading.local()
         self._shards, self._source, self._cache, self._sleep = shards, source, cache, sleep
+        self._clock = clock
+        self._damage: dict[int, str] = {}
+        """What was wrong with each shard's file, until it is fetched again."""
+        self._repaired_s: dict[int, float] = {}
+        """When each damaged shard was last fetched again."""
         self._guard = threading.Lock()
         self._fetching = {db_id: threading.Lock() for db_id in shards}
         self._files: dict[int, CachedFile] = {}
@@ -111,6 +118,9 @@ class Shards:
             connection.execute(SELECT, (b"",)).fetchone()
             database.unlimited(connection)
         except sqlite3.Error as error:
+            if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError):
+                with usable(url_of(shard)):
+                    raise error.__cause__ from None
             raise self.damaged(shard.db_id, error) from error
         return opened
 
@@ -118,10 +128,13 @@ class Shards:
         """Close an unreadable shard and remove its file, so that the next read fetches it again; return the error."""
         shard = self._shards[db_id]
         self._drop(db_id)
-        self._cache.remove(name_of(shard))
-        return ShardDamagedError(
-            f"{url_of(shard)} is no shard that this code can read: {error}. The next reading fetches it again"
+        with usable(url_of(shard)):
+            self._cache.remove(name_of(shard))
+        self._damage[db_id] = (
+            f"{url_of(shard)} is no shard that this code can read: {error}. The next reading fetches it again, but only"
+            " once a minute"
         )
+        return ShardDamagedError(self._damage[db_id])
 
     def _file(self, shard: Shard) -> CachedFile:
         """Return the file of a shard. It is fetched once, however many threads need it."""
@@ -133,17 +146,16 @@ class Shards:
             with self._guard:
                 file = self._files.get(shard.db_id)
             if file is None:
-                try:
+                with usable(url_of(shard)):
                     size = shard.db_bytes if shard.sha256 else None
                     file = self._cache.find(name_of(shard), size, shard.sha256)
                     file = file or self._fetched(shard)
-                except FileNotFoundError as error:
-                    raise ReaderStateError(f"the cache is gone, so the reader is closed: {error}") from error
                 with self._guard:
                     self._files[shard.db_id] = file
         return file
 
     def _fetched(self, shard: Shard) -> CachedFile:
+        self._check_damage(shard.db_id)
         free = self._cache.free_bytes()
         if shard.db_bytes > free:
             raise ReaderStateError(
@@ -153,8 +165,23 @@ class Shards:
         while self._cache.make_room(shard.db_bytes) and self._close_one():
             pass
         with self._cache.part(shard.db_bytes) as part:
-            fetch(self._source, shard, part, self._sleep, most_bytes=self._cache.limit_bytes)
+            try:
+                fetch(self._source, shard, part, self._sleep, most_bytes=self._cache.limit_bytes)
+            except ShardDamagedError as error:
+                self._damage[shard.db_id] = str(error)
+                raise
             return self._cache.keep(part, name_of(shard))
+
+    def _check_damage(self, db_id: int) -> None:
+        """Raise the last error of a damaged shard again, instead of fetching it a second time within a minute: it may
+        be damaged in the store, and have gigabytes.
+        """
+        damage = self._damage.get(db_id)
+        if damage is not None:
+            if self._clock() - self._repaired_s.get(db_id, -_REPAIR_S) < _REPAIR_S:
+                raise ShardDamagedError(damage)
+            self._repaired_s[db_id] = self._clock()
+            del self._damage[db_id]
 
     def _close_one(self) -> bool:
         """Close the shard that was opened first, to make room; return whether there was one."""

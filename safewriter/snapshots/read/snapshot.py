@@ -6,13 +6,14 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from safewriter.snapshots.errors import ManifestParseError
-from safewriter.snapshots.format.encoding import encode
+from safewriter.snapshots.format.encoding import KEY_TYPES, encode, plain
 from safewriter.snapshots.read.shards import SELECT, Shards
 from safewriter.snapshots.routing.routing import Routing, routing_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from safewriter.snapshots.format.current import Past
     from safewriter.snapshots.format.encoding import Key
     from safewriter.snapshots.format.manifest import Manifest
     from safewriter.snapshots.read.cache import CacheFolder
@@ -28,9 +29,9 @@ class Snapshot:
 
     __slots__ = ("_encoding", "_local", "_shards", "manifest", "ref", "routing")
 
-    def __init__(self, ref: str, source: Source, cache: CacheFolder) -> None:
-        self.ref = ref
-        self.manifest: Manifest = source.manifest(ref)
+    def __init__(self, named: Past, source: Source, cache: CacheFolder) -> None:
+        self.ref = ref = named.manifest_ref
+        self.manifest: Manifest = source.manifest(ref, named.sha256)
         try:
             self.routing: Routing = routing_of(self.manifest.sharding, self.manifest.num_dbs)
         except ValueError as error:
@@ -39,8 +40,14 @@ class Snapshot:
         self._shards = Shards({shard.db_id: shard for shard in self.manifest.shards}, source, cache)
         self._local: Any = self._shards.local
 
+    def shard_of(self, key: Key, context: Context) -> int | None:
+        """Return the shard that a key belongs to; None if no shard can have it."""
+        return self.routing.route(plain(key), context)
+
     def value(self, key: Key, context: Context) -> bytes | None:
         """Return the value of a key; None if there is none."""
+        if type(key) not in KEY_TYPES:
+            key = plain(key)
         db_id, stored = self.routing.route(key, context), encode(key, self._encoding)
         try:
             shard = self._local.shards[db_id]

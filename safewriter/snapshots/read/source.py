@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from safewriter.objects.store import TooLarge
 from safewriter.snapshots.errors import ManifestParseError, ReaderStateError
-from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current
+from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current, Past
 from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES, Manifest
 from safewriter.snapshots.format.places import prefix_of
 from safewriter.snapshots.format.shard_file import FILE_NAME
@@ -64,19 +64,31 @@ class Source:
             raise ReaderStateError(f"there is no {self.store.uri(CURRENT)}: nothing was published yet")
         return stored, Current.decode(stored.body, self.store.uri(CURRENT))
 
-    def current_ref(self) -> str:
-        """Return the URL of the current manifest. Raises as `current` does, and `ReaderStateError` without one."""
-        ref = self.current()[1].manifest_ref
+    def named(self, ref: str | None = None) -> Past:
+        """Return a manifest as `_CURRENT` names it: the current one, or the given one, if need be without its digest.
+
+        Raises as `current` does, and `ReaderStateError` if no manifest is current.
+        """
+        current = self.current()[1]
+        ref = ref or current.manifest_ref
         if ref is None:
             raise ReaderStateError(f"{self.store.uri(CURRENT)} points to no snapshot: nothing was published yet")
-        return ref
+        return Past(ref, current.updated_at, current.sha256_of(ref))
 
-    def manifest(self, ref: str) -> Manifest:
-        """Read a manifest. Raises `ManifestParseError` if it is not there, not below the prefix, or damaged."""
+    def manifest(self, ref: str, sha256: str | None = None) -> Manifest:
+        """Read a manifest. Raises `ManifestParseError` if it is not there, not below the prefix, damaged, or has not
+        the SHA-256 that `_CURRENT` names.
+        """
         stored = self._read(self.key_of(ref), MANIFEST_MAX_BYTES)
         if stored is None:
             raise ManifestParseError(f"the manifest {ref} is not there")
-        return Manifest.decode(stored.body, ref)
+        manifest = Manifest.decode(stored.body, ref)
+        if sha256 not in (None, manifest.sha256):
+            raise ManifestParseError(
+                f"{ref} has the SHA-256 {manifest.sha256}, and {self.store.uri(CURRENT)} names {sha256}: somebody has"
+                " changed the object. Go back to another snapshot, or build again"
+            )
+        return manifest
 
     def stream(self, url: str) -> Iterator[bytes] | None:
         """Return an object in blocks; None if it is not there."""

@@ -20,6 +20,7 @@ from safewriter.snapshots.errors import (
 from safewriter.snapshots.format import database
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.format.shard_file import TABLES
+from safewriter.snapshots.read.cache import usable
 from safewriter.snapshots.read.fetch import fetch
 from safewriter.snapshots.read.source import url_of
 from safewriter.snapshots.routing.routing import routing_of
@@ -71,17 +72,18 @@ def verify(
     """Fetch each shard and check its size, content, rows and keys.
 
     `keys_max`: how many keys of each shard to route again, evenly spread; None: all of them. `done` gets the number of
-    shards checked so far. Raises `ManifestParseError` if the manifest cannot be read, `StoreError` if the store does
-    not answer.
+    shards checked so far. Raises `ManifestParseError` if the manifest cannot be read, `ReaderStateError` without
+    `_CURRENT`, or if a shard
+    does not fit on this machine, `StoreError` if the store does not answer.
     """
-    manifest = source.manifest(ref)
+    manifest = source.manifest(ref, source.named(ref).sha256)
     try:
         routing = routing_of(manifest.sharding, manifest.num_dbs)
     except ValueError as error:
         raise ManifestParseError(f"{ref} is no manifest that this code can read: {error}") from error
     faults: list[ShardFault] = []
     rows = keys = unread = 0
-    with tempfile.TemporaryDirectory(prefix="soal-verify-") as folder:
+    with usable(f"a shard of {ref}"), tempfile.TemporaryDirectory(prefix="soal-verify-") as folder:
         path = Path(folder) / "shard.db"
         for number, shard in enumerate(manifest.shards, start=1):
             check = _Check(manifest, shard, routing, keys_max)
@@ -106,7 +108,9 @@ class _Check:
         with path.open("w+b") as file:
             try:
                 fetch(source, self.shard, file)
-            except ReaderStateError:
+            except ReaderStateError as error:
+                if isinstance(error.__cause__, OSError):
+                    raise  # it is this machine's, and says nothing about the shard
                 yield f"{url_of(self.shard)} is not there"
                 return
             except OtherDatabaseError:

@@ -285,5 +285,8 @@ def _library() -> Any:  # noqa: ANN401 - it has no types
     try:
         from cel_expr_python import cel
     except ModuleNotFoundError as error:
-        raise MissingPackageError("a rule in CEL needs the package cel-expr-python; install soal[snapshots]") from error
+        raise MissingPackageError(
+            "a rule in CEL needs the package cel-expr-python: install soal[snapshots], or derive an image with"
+            " requirements/snapshots.txt (image/derived)"
+        ) from error
     return cel

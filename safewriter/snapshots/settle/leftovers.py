@@ -84,6 +84,12 @@ class BuildId:
     def _folder(self) -> re.Pattern[str]:
         return re.compile(rf"{re.escape(self.run_prefix)}[^/]+/attempt=\d+-{re.escape(self.build)}-[^/]+")
 
+    def stored_shards(self, store: ObjectStore) -> int:
+        """Return how many shards have objects of this build. Raises `StoreError`."""
+        begin, pattern = len(self.run_prefix), self._folder
+        keys = (entry.key for entry in store.list(self.run_prefix))
+        return len({key[begin:].partition("/")[0] for key in keys if pattern.match(key)})
+
     def has_any(self, keys: Iterable[str]) -> bool:
         """Return whether one of these keys is a folder of the build's shards, or lies in one."""
         return any(map(self._folder.match, keys))

@@ -19,7 +19,7 @@ from safewriter.block.block import Block
 from safewriter.coordination.current import turn_of_this_thread
 from safewriter.objects.s3 import open_store
 from safewriter.objects.store import StoreError
-from safewriter.snapshots.errors import PublishConflictError
+from safewriter.snapshots.errors import ManifestPublishError, PublishConflictError
 from safewriter.snapshots.settle.leftovers import BuildId, published_key
 from safewriter.snapshots.write.publish import Publisher
 from safewriter.snapshots.write.session import SnapshotSession
@@ -98,15 +98,15 @@ def _alone(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterat
         if turn is not None:
             turn.check()
         _wait_for_losers(spark, scope.wait_until_quiet)
-        ref = publisher.write_manifest(manifest, base, token=token)
+        written = publisher.write_manifest(manifest, base, token=token)
         sent.append(manifest)  # from here on it may be current, even if Ctrl-C interrupts `point`
-        publisher.point(ref, manifest, base, token=token)
-        return ref
+        publisher.point(written, manifest, base, token=token)
+        return written.ref
 
     try:
         yield BuildAttempt(names, publish)
     except BaseException as error:
-        if not sent or isinstance(error, PublishConflictError):
+        if not sent or isinstance(error, PublishConflictError | ManifestPublishError):
             scope.cancel()
             scope.wait_until_quiet(_QUIET_S)
             _tidy(publisher.store, names, None)

@@ -63,13 +63,11 @@ def write_sharded(
     *,
     key_col: str,
     value_spec: ValueSpec,
-    sort_within_partitions: bool = False,  # noqa: ARG001 - has no effect, as the docstring says
     spark_conf_overrides: Mapping[str, str] | None = None,
     cache_input: bool = False,
     storage_level: StorageLevel | None = None,
     max_writes_per_second: float | None = None,
     max_write_bytes_per_second: float | None = None,
-    verify_routing: bool = True,  # noqa: ARG001 - has no effect, as the docstring says
     step: str | None = None,
 ) -> BuildResult:
     """Write a snapshot and make it current.
@@ -80,9 +78,11 @@ def write_sharded(
 
     Raises `ConfigValidationError` for an invalid configuration, `KeyRangeError`, `ValueEncodingError` and
     `ShardAssignmentError` for a row that cannot be written, `ShardWriteError` for a shard, `ShardCoverageError` if not
-    each row was written, `PublishConflictError` if another build was faster, `TurnLostError` if the turn has ended, and
-    the errors of `SafeWriter` if it is guarded. The current snapshot is unchanged then; only after
-    `PublishCurrentError` or `UnknownOutcomeError` the new one may be current.
+    each row was written, `PublishConflictError` if another build was faster, `TurnLostError` if the turn has ended,
+    `StoreError` if the store does not answer before the publication, `ManifestPublishError` if it refuses that,
+    `MissingPackageError` without a package of the extra `snapshots`, and the errors of `SafeWriter` if it is guarded.
+    The current snapshot is unchanged then; only after `PublishCurrentError` or `UnknownOutcomeError` the new one may be
+    current.
 
     Parameters
     ----------
@@ -92,10 +92,8 @@ def write_sharded(
         Keep the input in Spark's cache while the build runs. Needed for a source that differs from one read to the
         next, if the number of rows determines the number of shards.
     max_writes_per_second, max_write_bytes_per_second
-        The rate of rows, and of bytes of keys and values, at which each task attempt fills its shards. Spark runs as
-        many tasks at once as it has cores. Uploads are not limited.
-    sort_within_partitions, verify_routing
-        Have no effect: each task always sorts its rows by key, and checks the shard of each row.
+        The rate of rows, and of bytes of keys and values, at which each task attempt fills its shards, one after the
+        other. Spark runs as many tasks at once as it has cores. Uploads are not limited.
     step
         The name of this build if a guarded run has several below one prefix. It must be the same on a retry.
     """
@@ -113,9 +111,6 @@ def write_single_db(
     *,
     key_col: str,
     value_spec: ValueSpec,
-    sort_keys: bool = True,  # noqa: ARG001 - has no effect, as the docstring says
-    num_partitions: int | None = None,  # noqa: ARG001 - has no effect, as the docstring says
-    prefetch_partitions: bool = True,  # noqa: ARG001 - has no effect, as the docstring says
     cache_input: bool = True,
     storage_level: StorageLevel | None = None,
     spark_conf_overrides: Mapping[str, str] | None = None,
@@ -130,11 +125,6 @@ def write_single_db(
 
     With `config.shard_retry` the shard is written again after a `ShardWriteError`, each time to a new URL. Retries
     read the input again, so it is cached by default.
-
-    Parameters
-    ----------
-    sort_keys, num_partitions, prefetch_partitions
-        Have no effect: the shard is always sorted by its keys, and the driver gets no rows.
     """
     if config.num_dbs != 1:
         raise ConfigValidationError(f"write_single_db writes one shard; give num_dbs=1, not {config.num_dbs}")

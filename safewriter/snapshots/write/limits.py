@@ -7,12 +7,11 @@ ever.
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from safewriter.snapshots.errors import ConfigValidationError
+from safewriter.snapshots.checks import check_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,8 +33,8 @@ class RateLimits:
     def __post_init__(self) -> None:
         for name in ("max_writes_per_second", "max_write_bytes_per_second"):
             value = getattr(self, name)
-            if value is not None and not (value > 0 and math.isfinite(value)):
-                raise ConfigValidationError(f"{name} is {value}; it must be more than 0, or None for no limit")
+            if value is not None:
+                check_number(name, value, above=0)
 
     def limiter(
         self, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], object] = time.sleep

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from safewriter.objects.store import ObjectStore
 
-__all__ = ["Base", "Publisher"]
+__all__ = ["Base", "ManifestAt", "Publisher"]
 
 _PAUSES_S: Final = (1.0, 2.0, 4.0)
 _TRIES: Final = 20
@@ -56,6 +56,14 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True)
+class ManifestAt:
+    """A manifest in the store, with the SHA-256 of its file; None if that is unknown."""
+
+    ref: str
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Publisher:
     """Publishes below one prefix."""
 
@@ -83,13 +91,13 @@ class Publisher:
 
     def publish(self, manifest: Manifest, base: Base, *, token: int | None = None) -> str:
         """Write a manifest, make it current, and return its URL. Raises as `write_manifest` and `point` do."""
-        ref = self.write_manifest(manifest, base, token=token)
-        self.point(ref, manifest, base, token=token)
-        return ref
+        written = self.write_manifest(manifest, base, token=token)
+        self.point(written, manifest, base, token=token)
+        return written.ref
 
-    def write_manifest(self, manifest: Manifest, base: Base, *, token: int | None = None) -> str:
-        """Write a manifest, and return its URL. Raises `ManifestPublishError`, or `PublishConflictError` if `base` has
-        a higher token.
+    def write_manifest(self, manifest: Manifest, base: Base, *, token: int | None = None) -> ManifestAt:
+        """Write a manifest, and return where it is. Raises `ManifestPublishError`, or `PublishConflictError` if `base`
+        has a higher token.
         """
         key = manifest_key(manifest.run_id, datetime.fromisoformat(manifest.created_at))
         if token is not None:
@@ -101,7 +109,7 @@ class Publisher:
                 " read, so nothing was published. Take fewer shards, shorter keys or fewer custom_manifest_fields"
             )
         try:
-            Manifest.decode(body, self.store.uri(key))
+            digest = Manifest.decode(body, self.store.uri(key)).sha256
         except ManifestParseError as error:
             raise ManifestPublishError(f"nobody could read the manifest, so nothing was published: {error}") from error
         try:
@@ -110,19 +118,21 @@ class Publisher:
             raise ManifestPublishError(
                 f"{self.store.uri(key)} could not be written, so nothing was published: {error}"
             ) from error
-        return self.store.uri(key)
+        return ManifestAt(self.store.uri(key), digest)
 
     def point(
-        self, ref: str, manifest: Manifest, base: Base, *, token: int | None = None, attempt: str | None = None
+        self, at: ManifestAt, manifest: Manifest, base: Base, *, token: int | None = None, attempt: str | None = None
     ) -> Current:
-        """Make the manifest at `ref` current. `attempt`: the name of the attempt, if it is guarded.
+        """Make the manifest at a place current. `attempt`: the name of the attempt, if it is guarded.
 
         Raises `PublishConflictError` if another build has published or had a turn since `base`, or if a settler has
-        fenced the attempt; `PublishCurrentError` if it is unknown whether the manifest is current.
+        fenced the attempt; `ManifestPublishError` if the store refuses the caller, so that nothing was published;
+        `PublishCurrentError` if it is unknown whether the manifest is current.
         """
+        ref = at.ref
         try:
             for _ in range(_TRIES):
-                current = self._next(ref, manifest, base, token, attempt)
+                current = self._next(at, manifest, base, token, attempt)
                 try:
                     self._again(lambda: self._write(base, current))  # noqa: B023 - it is called in this round
                 except PreconditionFailed:
@@ -143,17 +153,18 @@ class Publisher:
             f"{self.store.uri(CURRENT)} changes faster than it can be written; build again", manifest_ref=ref
         )
 
-    def _next(self, ref: str, manifest: Manifest, base: Base, token: int | None, attempt: str | None) -> Current:
+    def _next(self, at: ManifestAt, manifest: Manifest, base: Base, token: int | None, attempt: str | None) -> Current:
         before = base.current or Current.absent(self.now())
         published = before.published
         if attempt is not None:
             now_ms = round(self.now().timestamp() * 1000)
-            mark = Publication(before.version + 1, ref, manifest.rows, manifest.size, now_ms)
+            mark = Publication(before.version + 1, at.ref, manifest.rows, manifest.size, now_ms)
             published = before.with_publication(attempt, mark)
         return before.moved(
-            ref,
+            at.ref,
             manifest.run_id,
             self.now(),
+            sha256=at.sha256,
             fencing_token=before.fencing_token if token is None else token,
             published=published,
         )
@@ -206,13 +217,19 @@ class Publisher:
         return self.store.replace(CURRENT, current.encode(), etag=base.etag)
 
     def _again(self, write: Callable[[], object]) -> None:
-        for pause_s in _PAUSES_S:
+        """Write, and again after an error that may pass. Raises `ManifestPublishError` if the store refuses the caller
+        at once: no request of this write can have landed.
+        """
+        is_first = True
+        for pause_s in (*_PAUSES_S, None):
             try:
                 write()
             except StoreError as error:
-                if error.denied:
+                if error.denied and is_first:
+                    raise ManifestPublishError(f"nothing was published: {error}") from error
+                if error.denied or pause_s is None:
                     raise
                 self.sleep(pause_s)
+                is_first = False
             else:
                 return
-        write()

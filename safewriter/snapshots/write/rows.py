@@ -96,7 +96,7 @@ class RowFormat:
                 " integers"
             )
         numbers = keys.cast(pa.int64()).to_numpy()
-        outside = np.flatnonzero((numbers < 0) | (numbers > min(limit - 1, 2**63 - 1)))
+        outside = np.flatnonzero((numbers < 0) | (numbers > limit - 1))
         if outside.size:
             key = int(numbers[outside[0]])
             raise KeyRangeError(

@@ -11,7 +11,7 @@ from safewriter.identity import canonical_table
 from safewriter.objects.s3 import open_store
 from safewriter.objects.store import StoreError
 from safewriter.record import journal
-from safewriter.snapshots.errors import PublishCurrentError
+from safewriter.snapshots.errors import ManifestPublishError, PublishCurrentError
 from safewriter.snapshots.settle.table import DECIDED_MS, name_of, names_of
 from safewriter.snapshots.write.publish import Base, Publisher
 from safewriter.tables.session import TableState
@@ -121,16 +121,19 @@ class SnapshotSession(SparkScope):
         """
         if self._sent or self._staged is None:
             return
-        ref = self.publisher.write_manifest(self._staged, self._base, token=self._token)
+        written = self.publisher.write_manifest(self._staged, self._base, token=self._token)
         if epoch_ms() >= self._until_ms:
             raise NotCommittedError(f"{self.table}: the time for a publication is over, so nothing was published")
         if self._journal is not None:
             journal.append(self._journal[0], "commit_passed", nonce=self._journal[1])
         self._sent, self._answered = True, False
         try:
-            self.publisher.point(ref, self._staged, self._base, token=self._token, attempt=self._name)
+            self.publisher.point(written, self._staged, self._base, token=self._token, attempt=self._name)
         except PublishCurrentError as error:
             raise StoreError(str(error)) from error
+        except ManifestPublishError:
+            self._sent, self._answered = False, True
+            raise
         except BaseException as error:
             self._answered = isinstance(error, Exception)
             raise

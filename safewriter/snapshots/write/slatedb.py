@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from safewriter.environment import variables_set
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore, custom_endpoint, s3_client
-from safewriter.snapshots.errors import ConfigValidationError, MissingPackageError
+from safewriter.snapshots.checks import check_number
+from safewriter.snapshots.errors import MissingPackageError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
@@ -53,8 +54,7 @@ class SlateDbFactory:
     endpoint: str | None = field(default_factory=custom_endpoint)
 
     def __post_init__(self) -> None:
-        if self.timeout_s <= 0:
-            raise ConfigValidationError(f"timeout_s is {self.timeout_s}; it must be more than 0")
+        check_number("timeout_s", self.timeout_s, above=0)
         if find_spec("slatedb") is None:
             raise MissingPackageError(
                 "shards in SlateDB need the package slatedb, on the driver and on the executors; install soal[slatedb]"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Self
 
 from safewriter.snapshots.metrics import MetricEvent, Metrics
 from safewriter.snapshots.write.build_record import BuildRecord
+from safewriter.snapshots.write.progress import ShardProgress
 
 if TYPE_CHECKING:
     from safewriter.objects.store import ObjectStore
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Watch"]
 
+_log = logging.getLogger(__name__)
+
 
 class Watch:
     """Reports one build, for the length of a `with`. Its own errors never fail the build."""
@@ -22,7 +26,10 @@ class Watch:
     def __init__(self, store: ObjectStore, config: WriteConfig, names: BuildId) -> None:
         self.metrics = Metrics(config.metrics_collector)
         self.record = BuildRecord(store, names, config)
+        self._progress = ShardProgress(store, names, self._stored)
+        self._num_dbs = 0
         self._rows = 0
+        self._where = config.s3_prefix
 
     def __enter__(self) -> Self:
         self.metrics.emit(MetricEvent.WRITE_STARTED)
@@ -30,6 +37,7 @@ class Watch:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *rest: object) -> None:
+        self._progress.stop()
         self.record.__exit__(kind, error, *rest)
         if kind is None:
             self.metrics.emit(MetricEvent.WRITE_COMPLETED, rows_written=self._rows)
@@ -37,11 +45,14 @@ class Watch:
             self.metrics.emit(MetricEvent.WRITE_FAILED, error_type=kind.__name__)
 
     def sharded(self, num_dbs: int, duration_ms: int) -> None:
-        """Report the number of shards."""
+        """Report the number of shards, and from now on how many are stored."""
         self.metrics.emit(MetricEvent.SHARDING_COMPLETED, num_dbs=num_dbs, duration_ms=duration_ms)
+        self._num_dbs = num_dbs
+        self._progress.start()
 
     def wrote(self, written: Written, duration_ms: int) -> None:
         """Report the written shards."""
+        self._progress.stop()
         for shard in written.shards:
             self.metrics.emit(
                 MetricEvent.SHARD_COMPLETED,
@@ -55,6 +66,10 @@ class Watch:
             self.metrics.emit(MetricEvent.RATE_LIMITER_THROTTLED, wait_seconds=written.waited_ms / 1000)
         self._rows = sum(shard.row_count for shard in written.shards)
         self.metrics.emit(MetricEvent.SHARDS_COMPLETED, rows_written=self._rows, duration_ms=duration_ms)
+
+    def _stored(self, shards: int) -> None:
+        _log.info("%s: %d of %d shards are stored", self._where, shards, self._num_dbs)
+        self.metrics.emit(MetricEvent.SHARDS_PROGRESS, shards=shards, num_dbs=self._num_dbs)
 
     def published(self, manifest_ref: str) -> None:
         """Report that the snapshot is current."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 
 import pytest
 
 from safewriter import errors
 from safewriter.errors import SafeWriterError, SettingError
+from safewriter.snapshots.errors import PublishConflictError, PublishCurrentError, ShardWriteError
 
 CLASSES = [one for one in vars(errors).values() if isinstance(one, type) and one.__module__ == errors.__name__]
 EXIT_CODES = {
@@ -42,6 +44,21 @@ def test_the_tree_in_the_docstring_is_the_tree() -> None:
         assert not code or found.exit_code == int(code)
         parents[depth + 1] = name
     assert sorted(name for _, name, _ in drawn) == sorted(error.__name__ for error in CLASSES)
+
+
+def test_an_error_passes_from_process_to_process() -> None:
+    """A pool of processes, a queue or Spark pickles it: type, message and members are the same on the other side."""
+    given: list[SafeWriterError] = [
+        SettingError("SW_X", "is bad"),
+        errors.BlockOpenError(),
+        errors.StoreError("no", denied=True),
+        ShardWriteError("no", db_id=1, attempt="a", db_url="s3://lake/p", rows_written=2),
+        PublishConflictError("no", manifest_ref=None),
+        PublishCurrentError("no", manifest_ref="s3://lake/m"),
+    ]
+    for error in given:
+        other = pickle.loads(pickle.dumps(error))  # noqa: S301 - bytes of this line
+        assert (type(other), other.args, vars(other)) == (type(error), error.args, vars(error))
 
 
 def test_a_setting_error_names_the_setting() -> None:

@@ -11,9 +11,12 @@ from safewriter.coordination import Configuration, End, JobCoordinator
 from safewriter.coordination.backends.memory import MemoryBackend
 from safewriter.coordination.record import OpenWrite
 from safewriter.coordination.transitions import end
-from safewriter.errors import StepError, TurnLostError
+from safewriter.errors import StepError, StoreError, TurnLostError
+from safewriter.objects.location import Location
+from safewriter.objects.s3 import S3ObjectStore, open_store
 from safewriter.snapshots import WriteConfig, binary_col, write_sharded
-from safewriter.snapshots.errors import ConfigValidationError, PublishConflictError
+from safewriter.snapshots.errors import ConfigValidationError, ManifestPublishError, PublishConflictError
+from safewriter.snapshots.format.current import CURRENT
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.read.reader import SnapshotReader
 from safewriter.snapshots.write.job import BuildJob
@@ -236,6 +239,28 @@ def test_an_interrupt_after_the_publication_removes_nothing(
     found = prefix.published()
     assert found is not None
     assert len(found.values) == 10
+
+
+@pytest.mark.parametrize("is_guarded", [pytest.param(True, id="guarded"), pytest.param(False, id="alone")])
+def test_a_build_that_may_not_write_the_pointer_leaves_nothing(
+    spark: SparkSession, prefix: SnapshotPrefix, build: Build, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
+) -> None:
+    """The refusal is an answer: nothing was published, and the build deletes its manifest and shards."""
+    if not is_guarded:
+        monkeypatch.delenv("SW_CHECKPOINT_BUCKET")
+    create = S3ObjectStore.create
+
+    def denied(store: S3ObjectStore, key: str, body: bytes, *, tag: str = "") -> str:
+        if key == CURRENT:
+            raise StoreError("PUT _CURRENT: denied", denied=True)
+        return create(store, key, body, tag=tag)
+
+    monkeypatch.setattr(S3ObjectStore, "create", denied)
+    with pytest.raises(ManifestPublishError, match=r"nothing was published: PUT _CURRENT: denied"):
+        build(small(spark, "new"))
+    assert prefix.current() is None
+    store = open_store(Location.parse(prefix.uri))
+    assert [listed.key for listed in store.list("") if not listed.key.startswith("runs/")] == []
 
 
 @pytest.mark.parametrize("is_guarded", [pytest.param(True, id="guarded"), pytest.param(False, id="alone")])

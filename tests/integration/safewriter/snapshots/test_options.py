@@ -82,8 +82,6 @@ def test_a_rate_below_a_batch_does_not_hang(spark: SparkSession) -> None:
         value_spec=binary_col("v"),
         max_writes_per_second=200,
         max_write_bytes_per_second=1e9,
-        sort_within_partitions=True,
-        verify_routing=False,
     )
     assert result.shards[0].writer_info["duration_ms"] >= 500
     with SnapshotReader(PREFIX) as reader:

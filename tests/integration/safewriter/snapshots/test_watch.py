@@ -32,7 +32,8 @@ class Collector:
         self.events: list[tuple[str, dict[str, Any]]] = []
 
     def emit(self, event: MetricEvent, payload: dict[str, Any]) -> None:
-        self.events.append((str(event), payload))
+        if event != "write.shards_progress":  # how many there are depends on the machine
+            self.events.append((str(event), payload))
         if event in {"write.completed", "write.failed"}:
             raise RuntimeError("no connection")
 

@@ -318,6 +318,17 @@ def test_a_key_that_no_xml_can_hold_is_deleted_by_itself(stubbed: Stubbed, key: 
     stubbed.store.delete_all([key, "b", "c"])
 
 
+def test_a_refusal_after_a_try_without_an_answer_is_no_answer(stubbed: Stubbed) -> None:
+    """The first request may still land: a caller that takes the refusal for a *no* would be wrong."""
+    stubbed.refuses("put_object", "InternalError", 500)
+    stubbed.refuses("get_object", "NoSuchKey", 404)
+    stubbed.refuses("put_object", "AccessDenied", 403)
+    stubbed.refuses("get_object", "NoSuchKey", 404)
+    with pytest.raises(StoreError) as failed:
+        stubbed.store.create("k", b"1")
+    assert not failed.value.denied
+
+
 @pytest.mark.parametrize(("code", "status"), [("AccessDenied", 403), ("NoSuchBucket", 404)])
 def test_a_batch_that_is_refused_as_a_whole_is_an_error(stubbed: Stubbed, code: str, status: int) -> None:
     """Only a store without DeleteObjects gets single requests."""

@@ -18,7 +18,7 @@ from safewriter.settle.recovery import Cause, Evidence, Recovery
 from safewriter.snapshots.format.current import CURRENT, Current
 from safewriter.snapshots.settle.leftovers import BuildId
 from safewriter.snapshots.settle.table import SnapshotTable, name_of, names_of
-from safewriter.snapshots.write.publish import Publisher
+from safewriter.snapshots.write.publish import ManifestAt, Publisher
 from safewriter.tables.session import TableState
 from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST, SHARD
@@ -112,7 +112,7 @@ class Bench:
         """Build and publish, without a verdict."""
         manifest = self.build(held)
         ref = self.lake.uri(BuildId.read(held.document.attempt.properties).manifest_key)
-        self.publisher.point(ref, manifest, self.publisher.base(), attempt=name_of(held.document.attempt))
+        self.publisher.point(ManifestAt(ref), manifest, self.publisher.base(), attempt=name_of(held.document.attempt))
         return manifest
 
     def settle(self, cause: Cause = Cause.KILLED, **evidence: Any) -> Checkpoint:

@@ -9,6 +9,7 @@ import pytest
 
 from safewriter.snapshots.config import Duplicates, ManifestOptions, OutputOptions, WriteConfig
 from safewriter.snapshots.errors import ConfigValidationError
+from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.sharding import SHARDS_MAX, ShardingSpec, cel_sharding
 
 if TYPE_CHECKING:
@@ -33,6 +34,38 @@ def test_a_build_that_cannot_be_is_refused_by_its_setting(changes: dict[str, Any
         WriteConfig(**{"num_dbs": 2, "s3_prefix": "s3://lake/p", **changes})
 
 
+WRONG: dict[str, tuple[object, ...]] = {
+    "num_dbs": (0, 1.5, "8", True, 2**33, 2**70),
+    "s3_prefix": (None, 5, "", "s3://", b"s3://lake/p"),
+    "key_encoding": ("u65be", None, 3),
+    "duplicates": ("first", None),
+    "last_by": (3,),
+    "sharding": (None, "hash"),
+    "output": (None,),
+    "manifest": (None,),
+    "shard_retry": (3,),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+def test_a_mistyped_setting_is_refused_by_its_name(name: str, value: Any) -> None:
+    """It raises the one error of configurations, and not one of Python's or later."""
+    with pytest.raises(ConfigValidationError, match=f"^{name}"):
+        WriteConfig(**{"num_dbs": 2, "s3_prefix": "s3://lake/p", name: value})
+
+
+def test_a_choice_may_be_given_by_its_text() -> None:
+    """As in a configuration that was read from a file."""
+    config = WriteConfig(
+        num_dbs=2,
+        s3_prefix="s3://lake/p",
+        key_encoding="utf8",  # type: ignore[arg-type]
+        duplicates="last",  # type: ignore[arg-type]
+        last_by="at",
+    )
+    assert (config.key_encoding, config.duplicates) == (KeyEncoding.UTF8, Duplicates.LAST)
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
@@ -42,6 +75,8 @@ def test_a_build_that_cannot_be_is_refused_by_its_setting(changes: dict[str, Any
         ({"shard_prefix": ".."}, "shard_prefix '..' is not one path segment"),
         ({"shard_prefix": ""}, "not one path segment"),
         ({"run_id": "a/b"}, "run_id"),
+        ({"run_id": 5}, "run_id"),
+        ({"db_path_template": None}, "db_path_template is None"),
     ],
 )
 def test_a_place_that_cannot_be_is_refused_by_its_setting(changes: dict[str, Any], problem: str) -> None:

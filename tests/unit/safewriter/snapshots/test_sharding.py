@@ -24,6 +24,12 @@ CEL: dict[str, Any] = {"strategy": ShardingStrategy.CEL, "cel_expr": "key", "cel
     ("settings", "problem"),
     [
         ({"max_keys_per_shard": 0}, "max_keys_per_shard is 0"),
+        ({"max_keys_per_shard": 1.5}, "max_keys_per_shard is 1.5"),
+        ({"max_keys_per_shard": "8"}, "max_keys_per_shard is '8'"),
+        ({"strategy": "range"}, "strategy is 'range', none of hash, cel"),
+        ({**CEL, "cel_expr": 3}, "cel_expr is 3"),
+        ({**CEL, "cel_columns": ["key"]}, "cel_columns is"),
+        ({**CEL, "routing_values": 5}, "routing_values is 5"),
         ({**CEL, "strategy": ShardingStrategy.HASH}, "need strategy=ShardingStrategy.CEL"),
         ({"routing_values": [1]}, "need strategy=ShardingStrategy.CEL"),
         ({"infer_routing_values_from_data": True}, "need strategy=ShardingStrategy.CEL"),

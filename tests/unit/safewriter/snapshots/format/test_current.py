@@ -38,10 +38,19 @@ def test_current_comes_back_as_it_was() -> None:
         fencing_token=7,
         published=published,
         fenced={"sw-1-1-b": 5},
-        history=(Past("s3://lake/m", stamp(MOMENT)),),
+        history=(Past("s3://lake/m", stamp(MOMENT), "ab" * 32), Past("s3://lake/l", stamp(MOMENT))),
     )
     for one in (CURRENT, full, Current.absent(MOMENT)):
         assert Current.decode(one.encode(), "c") == one
+
+
+@pytest.mark.parametrize("digest", [5, "ab", "AB" * 32, "ab" * 33])
+def test_a_digest_is_64_hexadecimal_digits(digest: object) -> None:
+    """Anything else is damage, and no manifest without a digest."""
+    told = json.loads(replace(CURRENT, history=(Past("s3://lake/m", stamp(MOMENT), "ab" * 32),)).encode())
+    told["history"][0]["sha256"] = digest
+    with pytest.raises(ManifestParseError, match="64 hexadecimal digits"):
+        Current.decode(json.dumps(told).encode(), "c")
 
 
 def test_one_of_another_writer_has_five_members() -> None:

@@ -439,4 +439,14 @@ def test_shards_of_several_objects_stay_or_go_as_a_whole(world: World) -> None:
     world.passes(days=10)
     assert removed(clean(world), Kind.SHARD)
     assert world.keys("shards/") == named
-    assert len(named) == 2 * len(world.source.manifest(world.source.current_ref()).shards)
+    assert len(named) == 2 * len(world.source.manifest(world.source.named().manifest_ref).shards)
+
+
+def test_a_changed_manifest_leads_no_clean_up(world: World) -> None:
+    """It is not the one that was published, so what it does not name may be needed."""
+    ref = world.publish("now")
+    world.passes(days=9)
+    key = ref.removeprefix(world.folder.uri(""))
+    world.folder.put(key, replace(world.source.manifest(ref), shards=()).encode())
+    with pytest.raises(ManifestParseError, match="somebody has changed the object"):
+        cleanup(world.source)

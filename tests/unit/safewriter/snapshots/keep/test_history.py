@@ -11,6 +11,7 @@ import pytest
 from safewriter.snapshots.errors import PublishConflictError, ReaderStateError
 from safewriter.snapshots.format.current import CURRENT
 from safewriter.snapshots.keep.history import entries, history
+from safewriter.snapshots.write.publish import ManifestAt
 from tests.support.snapshots import build
 from tests.unit.safewriter.snapshots.conftest import ROWS
 
@@ -34,7 +35,7 @@ def test_the_newest_build_is_the_first(world: World) -> None:
 def test_a_rollback_is_a_publication(world: World) -> None:
     """The time is that of the last publication."""
     first, _ = world.publish("first"), world.publish("second")
-    world.publisher.point(first, world.source.manifest(first), world.publisher.base())
+    world.publisher.point(ManifestAt(first), world.source.manifest(first), world.publisher.base())
     found = history(world.source)
     assert [(entry.run_id, entry.is_current) for entry in found] == [("second", False), ("first", True)]
     assert found[1].published_at == world.now
@@ -47,7 +48,7 @@ def test_a_build_that_lost_is_no_part_of_it(world: World) -> None:
     assert [entry.run_id for entry in history(world.source)] == ["faster-than-slow", "first"]
     (entry,) = (one for one in entries(world.folder, world.current()) if one.manifest_ref == lost)
     assert (entry.is_published, entry.published_at) == (False, None)
-    world.publisher.point(lost, world.source.manifest(lost), world.publisher.base())
+    world.publisher.point(ManifestAt(lost), world.source.manifest(lost), world.publisher.base())
     assert "slow" in [entry.run_id for entry in history(world.source)]
 
 

@@ -87,6 +87,13 @@ def change_rule(world: World, ref: str) -> None:
     world.folder.put(key_of(ref), manifest.encode())
 
 
+def change_rule_of_an_unnamed_manifest(world: World, ref: str) -> None:
+    change_rule(world, ref)
+    current = world.current()
+    unnamed = tuple(replace(past, sha256=None) for past in current.history)
+    world.folder.put("_CURRENT", current.changed(history=unnamed).encode())
+
+
 def break_shard(world: World, ref: str) -> None:
     shard = world.source.manifest(ref).shards[2]
     world.folder.delete(key_of(url_of(shard)))
@@ -105,7 +112,8 @@ def condemn(world: World, ref: str) -> None:
     ("damage", "error", "what"),
     [
         (break_manifest, ManifestParseError, "no SQLite file"),
-        (change_rule, ManifestParseError, "magic"),
+        (change_rule, ManifestParseError, "somebody has changed the object"),
+        (change_rule_of_an_unnamed_manifest, ManifestParseError, "magic"),
         (break_shard, ShardDamagedError, "is not there"),
         (shorten_shard, ShardDamagedError, "has 5 bytes"),
         (condemn, PublishConflictError, "a clean-up removes"),

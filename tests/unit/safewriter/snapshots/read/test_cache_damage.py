@@ -74,6 +74,43 @@ def test_a_shard_that_cannot_be_read_any_more_is_thrown_away(bucket: Bucket, tmp
         assert one.multi_get(rows) == rows
 
 
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_shard_that_stays_damaged_is_fetched_once_a_minute(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_named: bool
+) -> None:
+    """The first read fetches it, the second one again, and later ones raise the same error, whichever check finds it:
+    the manifest's digest, or SQLite.
+    """
+    folder: Any = Folder(bucket, "kv/")
+    manifest = build(folder, {1: b"v"}, "r", created=T0, num_dbs=1)
+    (shard,) = manifest.shards
+    publisher = Publisher(folder)
+    publisher.publish(
+        replace(manifest, shards=(replace(shard, sha256=shard.sha256 if is_named else None),)), publisher.base()
+    )
+    (listed,) = bucket.list("kv/shards/")
+    whole = bucket.get(listed.key).body
+    bucket.put(listed.key, b"x" * len(whole))
+    fetched: list[str] = []
+    stream = bucket.stream
+
+    def noted(key: str) -> Any:
+        fetched.append(key)
+        return stream(key)
+
+    monkeypatch.setattr(bucket, "stream", noted)
+    with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one:
+        now_s = 0.0
+        one._opened()._shards._clock = lambda: now_s
+        for fetches in (1, 2, 2, 2):
+            with pytest.raises(ShardDamagedError, match="and the manifest names" if is_named else "no shard that"):
+                one.get(1)
+            assert len(fetched) == fetches
+        now_s = 60.0
+        bucket.put(listed.key, whole)
+        assert one.get(1) == b"v"
+
+
 def test_a_file_that_disappears_is_fetched_again(bucket: Bucket, tmp_path: Path) -> None:
     """The cache was emptied: threads with the open file keep it; another thread gets an error, and then a new file."""
     publish(Folder(bucket, "kv/"), {1: b"v"}, "r", created=T0)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import os
+import pickle
 import subprocess
 import sys
+import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -11,16 +16,22 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
+from safewriter.objects import s3
 from safewriter.objects.store import StoreError
-from safewriter.snapshots.errors import KeyRangeError, ManifestParseError, ReaderStateError
+from safewriter.snapshots.errors import ConfigValidationError, KeyRangeError, ManifestParseError, ReaderStateError
+from safewriter.snapshots.format import database
 from safewriter.snapshots.format.current import CURRENT
 from safewriter.snapshots.format.encoding import KeyEncoding
+from safewriter.snapshots.read import cache as cache_module
 from safewriter.snapshots.read import snapshot
 from safewriter.snapshots.read.reader import SnapshotReader
+from safewriter.snapshots.read.source import Source
+from safewriter.snapshots.read.verification import verify
 from safewriter.snapshots.routing.hashing import digest
-from safewriter.snapshots.write.publish import Publisher
+from safewriter.snapshots.write.publish import ManifestAt, Publisher
 from tests.support.snapshots import PREFIX, Bucket, Folder, build, publish
 from tests.support.waiting import until
 
@@ -338,7 +349,7 @@ def test_threads_read_while_shards_make_room_and_snapshots_change(bucket: Bucket
             results = [pool.submit(read, one) for _ in range(3)]
             for round_ in range(10):
                 ref = snapshots[round_ % 2]
-                publisher.point(ref, one._source.manifest(ref), publisher.base())
+                publisher.point(ManifestAt(ref), one._source.manifest(ref), publisher.base())
                 one.refresh()
                 one.multi_get(rows)
         finally:
@@ -365,6 +376,39 @@ def test_a_shard_that_has_to_make_room_while_it_is_opened_is_not_kept(
         assert open_files(tmp_path) == []
 
 
+def test_a_manifest_that_is_not_the_published_one_is_refused(bucket: Bucket, folder: Any) -> None:
+    """`_CURRENT` has its SHA-256: another manifest there, though it can be read, is somebody's change."""
+    ref = publish(folder, {1: b"first"}, "r", created=T0)
+    with reader(bucket) as one:
+        whole = one.manifest
+    folder.put(ref.removeprefix("s3://memory/kv/"), replace(whole, shards=()).encode())
+    for open_one in (lambda: reader(bucket), lambda: verify(Source(PREFIX, bucket.opened), ref)):
+        with pytest.raises(ManifestParseError, match="somebody has changed the object"):
+            open_one()
+
+
+def test_a_manifest_of_a_writer_without_digests_is_read(bucket: Bucket, folder: Any) -> None:
+    """The other writer's `_CURRENT` names none."""
+    ref = publish(folder, {1: b"first"}, "r", created=T0)
+    told = {"manifest_ref": ref, "run_id": "r", "updated_at": T0.isoformat(), "format_version": 1}
+    folder.put(CURRENT, json.dumps(told).encode())
+    with reader(bucket) as one:
+        assert one.get(1) == b"first"
+
+
+def test_a_pickled_reader_reads_the_same_snapshot(bucket: Bucket, folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's tasks get one from their driver, and all read one snapshot, until they refresh."""
+    monkeypatch.setattr(s3, "open_store", bucket.opened)
+    publish(folder, {1: b"first"}, "first", created=T0)
+    with SnapshotReader(PREFIX) as one:
+        pickled = pickle.dumps(one)
+    publish(folder, {1: b"second"}, "second", created=T0 + timedelta(hours=1))
+    with pickle.loads(pickled) as other:  # noqa: S301 - bytes of this test
+        assert other.get(1) == b"first"
+        assert other.refresh()
+        assert other.get(1) == b"second"
+
+
 def test_the_last_of_two_refreshes_counts(bucket: Bucket, folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slower refresh that began earlier does not restore its older snapshot."""
     publish(folder, {1: b"first"}, "first", created=T0)
@@ -373,12 +417,12 @@ def test_the_last_of_two_refreshes_counts(bucket: Bucket, folder: Any, monkeypat
         manifest = one._source.manifest
         other = threading.Thread(target=one.refresh)
 
-        def slow(ref: str) -> Manifest:
+        def slow(ref: str, sha256: str | None) -> Manifest:
             monkeypatch.undo()
             publish(folder, {1: b"third"}, "third", created=T0)
             other.start()
             other.join(0.1)  # it waits for the lock
-            return manifest(ref)
+            return manifest(ref, sha256)
 
         monkeypatch.setattr(one._source, "manifest", slow)
         one.refresh()
@@ -406,5 +450,61 @@ with SnapshotReader(PREFIX, open_store=bucket.opened) as reader:
 
 def test_a_limit_of_nothing_is_refused(bucket: Bucket, folder: Any) -> None:
     """No shard would fit."""
-    with pytest.raises(ValueError, match="cache_limit_bytes is 0"):
-        reader(bucket, cache_limit_bytes=0)
+    for limit in (0, 1.5, "8"):
+        with pytest.raises(ConfigValidationError, match="cache_limit_bytes is"):
+            reader(bucket, cache_limit_bytes=limit)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint64, np.uint8])
+def test_a_key_may_be_an_integer_of_numpy(bucket: Bucket, folder: Any, kind: Any) -> None:
+    """Keys come from arrays. A truth value and a float of NumPy's are no keys, as Python's are none."""
+    publish(folder, ROWS, "r", created=T0)
+    with reader(bucket) as one:
+        assert one.get(kind(5)) == ROWS[5]
+        assert one.multi_get([kind(5)]) == {5: ROWS[5]}
+        assert one.route(kind(5)) == one.route(5)
+        others: list[Any] = [np.True_, np.float64(5)]
+        for other in others:
+            with pytest.raises(KeyRangeError):
+                one.get(other)
+
+
+def test_a_folder_that_cannot_hold_a_cache_is_told(
+    bucket: Bucket, folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a file, lies below one, or the machine has no temporary folder; a text names a folder as a path does."""
+    publish(folder, ROWS, "r", created=T0)
+    (tmp_path / "file").touch()
+    for cache in (tmp_path / "file", tmp_path / "file" / "cache"):
+        with pytest.raises(ReaderStateError, match="take another folder"):
+            reader(bucket, cache=cache)
+    with reader(bucket, cache=str(tmp_path / "cache")) as one:
+        assert one.get(5) == ROWS[5]
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(ReaderStateError, match="take another folder"):
+        reader(bucket)
+
+
+@pytest.mark.parametrize("call", ["truncate", "flush", "replace", "open"])
+def test_a_full_disk_is_told_at_each_step_of_a_fetch(
+    bucket: Bucket, folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Neither the room for the file, its blocks, its name nor its opening raises an error of Python's or a damage."""
+    publish(folder, ROWS, "r", created=T0)
+    with reader(bucket, cache=tmp_path) as one:
+
+        def full(*_: object, **__: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with monkeypatch.context() as broken:
+            if call == "truncate":
+                broken.setattr(cache_module.CacheFolder, "part", full)
+            elif call == "flush":
+                broken.setattr(os, "fsync", full)
+            elif call == "replace":
+                broken.setattr(Path, "replace", full)
+            else:
+                broken.setattr(database, "check_schema", full)
+            with pytest.raises(ReaderStateError, match="No space left on device"):
+                one.get(5)
+        assert one.get(5) == ROWS[5]

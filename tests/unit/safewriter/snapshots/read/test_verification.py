@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
+import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from safewriter.snapshots.errors import ManifestParseError
+from safewriter.snapshots.errors import ManifestParseError, ReaderStateError
 from safewriter.snapshots.format.encoding import KeyEncoding, encode
 from safewriter.snapshots.read.reader import SnapshotReader
 from safewriter.snapshots.read.source import Source, url_of
@@ -188,6 +190,21 @@ def test_a_manifest_that_cannot_be_read_is_told(bucket: Bucket) -> None:
         looked_at(bucket, "s3://memory/kv/manifests/none/manifest")
     with pytest.raises(ManifestParseError, match="does not lie below"):
         looked_at(bucket, "file:///etc/passwd")
+
+
+def test_a_full_disk_is_no_fault_of_a_shard(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It raises: the shard was not looked at."""
+    ref = publish(Folder(bucket, "kv/"), ROWS, "r", created=T0)
+
+    def full(*_: object) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("safewriter.snapshots.read.fetch._copy", full)
+    with pytest.raises(ReaderStateError, match="No space left on device"):
+        looked_at(bucket, ref)
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    with pytest.raises(ReaderStateError, match="No space left on device"):
+        looked_at(bucket, ref)
 
 
 def test_shards_in_another_database_are_not_read(bucket: Bucket) -> None:

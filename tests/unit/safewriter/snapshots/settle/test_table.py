@@ -19,6 +19,7 @@ from safewriter.snapshots.errors import PublishConflictError
 from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current
 from safewriter.snapshots.settle.leftovers import BuildId, published_key
 from safewriter.snapshots.settle.table import name_of
+from safewriter.snapshots.write.publish import ManifestAt
 from safewriter.snapshots.write.session import PublicationState
 from safewriter.tables.registry import format_of
 from safewriter.tables.table import Intent, Landed, Trace, UndecidableError
@@ -54,7 +55,9 @@ def test_a_build_that_was_published_is_committed(bench: Bench, cause: Cause) -> 
 def test_a_build_that_another_has_replaced_since_is_committed(bench: Bench) -> None:
     """`_CURRENT` keeps its mark."""
     bench.publish(bench.claim())
-    bench.publisher.point("s3://lake/other", bench.build(bench.claim_other()), bench.publisher.base(), attempt="sw-2")
+    bench.publisher.point(
+        ManifestAt("s3://lake/other"), bench.build(bench.claim_other()), bench.publisher.base(), attempt="sw-2"
+    )
     assert bench.settle().status is Status.COMMITTED
 
 
@@ -67,7 +70,7 @@ def test_a_build_that_was_not_published_is_fenced_and_rolled_back(bench: Bench) 
     assert bench.settle().status is Status.ROLLED_BACK
     assert (bench.current.manifest_ref, bench.current.version) == (before.manifest_ref, before.version)
     with pytest.raises(PublishConflictError):
-        bench.publisher.point("s3://lake/late", manifest, base, attempt=name_of(held.document.attempt))
+        bench.publisher.point(ManifestAt("s3://lake/late"), manifest, base, attempt=name_of(held.document.attempt))
 
 
 def test_a_first_build_is_fenced_where_there_is_no_snapshot(bench: Bench) -> None:
@@ -96,7 +99,7 @@ def test_a_publication_that_is_faster_than_the_fence_counts(bench: Bench) -> Non
     def raced(key: str, body: bytes, *, tag: str = "") -> str:
         bench.lake.create = create  # type: ignore[method-assign]
         ref = bench.lake.uri(BuildId.read(held.document.attempt.properties).manifest_key)
-        bench.publisher.point(ref, manifest, bench.publisher.base(), attempt=name_of(held.document.attempt))
+        bench.publisher.point(ManifestAt(ref), manifest, bench.publisher.base(), attempt=name_of(held.document.attempt))
         return create(key, body, tag=tag)
 
     bench.lake.create = raced  # type: ignore[method-assign]
@@ -285,7 +288,7 @@ def test_a_build_that_a_false_document_calls_rolled_back_is_fenced_before_its_sh
     assert bench.recovery().clean(held.document.write_key) > 0
 
     with pytest.raises(PublishConflictError):
-        bench.publisher.point("s3://lake/late", manifest, base, attempt=name_of(held.document.attempt))
+        bench.publisher.point(ManifestAt("s3://lake/late"), manifest, base, attempt=name_of(held.document.attempt))
 
 
 def test_a_pointer_that_never_stands_still_decides_nothing(bench: Bench) -> None:
@@ -321,7 +324,7 @@ def test_of_several_attempts_without_a_document_the_last_one_counts(bench: Bench
     manifest = bench.publish(bench.claim())
     later = f"{bench.write.key}-9-{'0' * 16}"
     bench.lake.put("later", b"a manifest")
-    bench.publisher.point("s3://lake/later", manifest, bench.publisher.base(), attempt=later)
+    bench.publisher.point(ManifestAt("s3://lake/later"), manifest, bench.publisher.base(), attempt=later)
     found = Trace(9, Landed(2, 10, 14), 1, succeeded=True, properties={"manifest": "later"})
     assert bench.table().trace(bench.write.key, bench.now_ms) == found
 
@@ -439,7 +442,7 @@ def changed(bench: Bench, **members: object) -> None:
 def other_builds(bench: Bench, number: int) -> None:
     manifest = bench.build(bench.claim_other())
     for _ in range(number):
-        bench.publisher.point("s3://lake/other", manifest, bench.publisher.base())
+        bench.publisher.point(ManifestAt("s3://lake/other"), manifest, bench.publisher.base())
 
 
 @pytest.mark.parametrize("replaced", [False, True])

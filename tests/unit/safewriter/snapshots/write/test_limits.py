@@ -112,7 +112,7 @@ def test_without_limits_a_run_goes_as_it_is() -> None:
     assert clock.naps_s == []
 
 
-@pytest.mark.parametrize("rate", [0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("rate", [0, -1.0, float("nan"), float("inf"), "5"])
 def test_a_rate_is_more_than_nothing(rate: float) -> None:
     """A rate that would block for ever is refused."""
     with pytest.raises(ConfigValidationError, match="max_writes_per_second is"):

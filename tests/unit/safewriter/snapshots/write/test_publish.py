@@ -13,7 +13,7 @@ from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.snapshots.errors import ManifestPublishError, PublishConflictError, PublishCurrentError
 from safewriter.snapshots.format.current import CURRENT, Current
 from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES, Manifest
-from safewriter.snapshots.write.publish import Publisher
+from safewriter.snapshots.write.publish import ManifestAt, Publisher
 from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class Store(MemoryObjectStore):
-    """A bucket whose next writes of `_CURRENT` have no answer: they land (`lost`), or do not (`refused`)."""
+    """A bucket whose next writes of `_CURRENT` have no answer: they land (`lost`), or do not (`refused`), or that
+    the store denies (`denied`).
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,6 +39,8 @@ class Store(MemoryObjectStore):
 
     def _faulty(self, key: str, write: Callable[[], str]) -> str:
         fault = self.faults.pop(0) if key == CURRENT and self.faults else ""
+        if fault == "denied":
+            raise StoreError("no right", denied=True)
         if fault == "refused":
             raise StoreError("no answer")
         written = write()
@@ -172,7 +176,7 @@ def test_fences_and_tokens_of_others_do_not_stop_a_build(store: Store, publisher
     found = store.get(CURRENT)
     assert found is not None
     store.replace(CURRENT, now.changed(fenced=now.with_fence("sw-1-1-dead", 1)).encode(), etag=found.etag)
-    publisher.point("s3://memory/m", run("now"), base, attempt="sw-2-1-alive")
+    publisher.point(ManifestAt("s3://memory/m"), run("now"), base, attempt="sw-2-1-alive")
     assert (current(store).run_id, set(current(store).fenced)) == ("now", {"sw-1-1-dead"})
 
 
@@ -184,7 +188,7 @@ def test_a_fenced_attempt_publishes_nothing(store: Store, publisher: Publisher) 
     assert base.etag is not None
     store.replace(CURRENT, now.changed(fenced=now.with_fence("sw-1-1-a", 1)).encode(), etag=base.etag)
     with pytest.raises(PublishConflictError, match="has changed since this build began"):
-        publisher.point("s3://memory/m", run("late"), base, attempt="sw-1-1-a")
+        publisher.point(ManifestAt("s3://memory/m"), run("late"), base, attempt="sw-1-1-a")
     assert current(store).run_id == "before"
 
 
@@ -193,7 +197,7 @@ def test_a_first_build_is_fenced_before_there_is_a_snapshot(store: Store, publis
     base = publisher.base()
     store.create(CURRENT, Current.absent(publisher.now()).changed(fenced={"sw-1-1-a": 1}).encode())
     with pytest.raises(PublishConflictError):
-        publisher.point("s3://memory/m", run("late"), base, attempt="sw-1-1-a")
+        publisher.point(ManifestAt("s3://memory/m"), run("late"), base, attempt="sw-1-1-a")
     assert current(store).manifest_ref is None
     publisher.publish(run("next"), publisher.base())
     assert (current(store).run_id, current(store).version) == ("next", 1)
@@ -213,7 +217,7 @@ def test_a_publication_that_landed_without_an_answer_is_known_behind_a_fence(
         store.put(CURRENT, now.changed(fenced=now.with_fence("sw-1-1-dead", 1)).encode())
 
     store.faults = ["lost"]
-    Publisher(store, sleep=fence).point("s3://memory/m", run("now"), publisher.base(), attempt=attempt)
+    Publisher(store, sleep=fence).point(ManifestAt("s3://memory/m"), run("now"), publisher.base(), attempt=attempt)
     assert (current(store).run_id, current(store).version) == ("now", 2)
 
 
@@ -227,7 +231,9 @@ def test_a_publication_that_landed_without_an_answer_is_known_behind_another_one
     def follow(_: float) -> None:
         publisher.publish(run("next"), publisher.base())
 
-    Publisher(store, sleep=follow).point("s3://memory/m", run("now"), publisher.base(), attempt="sw-2-1-alive")
+    Publisher(store, sleep=follow).point(
+        ManifestAt("s3://memory/m"), run("now"), publisher.base(), attempt="sw-2-1-alive"
+    )
     assert (current(store).run_id, current(store).version) == ("next", 3)
     assert current(store).published["sw-2-1-alive"].manifest_ref == "s3://memory/m"
 
@@ -277,7 +283,7 @@ def test_a_snapshot_that_was_current_before_is_no_lost_answer(store: Store, publ
     base = publisher.base()
     publisher.publish(run("meanwhile"), publisher.base())
     with pytest.raises(PublishConflictError):
-        publisher.point(old, run("old"), base)
+        publisher.point(ManifestAt(old), run("old"), base)
     assert current(store).run_id == "meanwhile"
 
 
@@ -286,7 +292,7 @@ def test_a_snapshot_that_was_gone_back_to_meanwhile_counts_as_another(store: Sto
     ref = publisher.publish(run("before"), publisher.base())
     base = publisher.base()
     publisher.publish(run("meanwhile"), publisher.base())
-    publisher.point(ref, run("before"), publisher.base())
+    publisher.point(ManifestAt(ref), run("before"), publisher.base())
     with pytest.raises(PublishConflictError, match="has changed since this build began"):
         publisher.publish(run("slower"), base)
     assert current(store).run_id == "before"
@@ -363,6 +369,27 @@ def test_a_pointer_that_may_not_be_written_is_not_tried_again(
     with pytest.raises(ManifestPublishError, match="no right"):
         publisher.publish(run("now"), publisher.base())
     assert pauses == []
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_pointer_that_may_not_be_written_means_that_nothing_was_published(
+    store: Store, publisher: Publisher, pauses: list[float], *, is_first: bool
+) -> None:
+    """The manifest may be written, and `_CURRENT` not: the store's refusal is an answer, and is told as one."""
+    if not is_first:
+        publisher.publish(run("before"), publisher.base())
+    store.faults = ["denied"]
+    with pytest.raises(ManifestPublishError, match=r"nothing was published.*no right"):
+        publisher.publish(run("now"), publisher.base())
+    assert pauses == []
+
+
+def test_a_refusal_after_a_lost_answer_says_nothing(store: Store, publisher: Publisher) -> None:
+    """The first request may have landed, or may land yet."""
+    base = publisher.base()
+    store.faults = ["refused", "denied"]
+    with pytest.raises(PublishCurrentError, match="no right"):
+        publisher.publish(run("now"), base)
 
 
 def test_a_manifest_that_nobody_could_read_is_not_published(store: Store, publisher: Publisher) -> None:

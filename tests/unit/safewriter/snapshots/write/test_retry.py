@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from safewriter.snapshots.config import RetryConfig
@@ -76,5 +78,7 @@ def test_without_a_setting_nothing_is_repeated() -> None:
 @pytest.mark.parametrize("name", ["max_retries", "initial_backoff_s", "backoff_multiplier"])
 def test_a_retry_that_cannot_be_is_refused(name: str) -> None:
     """The error names the setting."""
-    with pytest.raises(ConfigValidationError, match=name):
-        RetryConfig(**{name: -1})
+    for value in (-1, "3"):
+        setting: dict[str, Any] = {name: value}
+        with pytest.raises(ConfigValidationError, match=name):
+            RetryConfig(**setting)

@@ -10,11 +10,11 @@ import pytest
 from safewriter.deadline import epoch_ms
 from safewriter.errors import NotCommittedError
 from safewriter.objects.store import StoreError
-from safewriter.snapshots.errors import PublishConflictError
+from safewriter.snapshots.errors import ManifestPublishError, PublishConflictError
 from safewriter.snapshots.format.current import CURRENT
 from safewriter.snapshots.settle.leftovers import BuildId
 from safewriter.snapshots.settle.table import DECIDED_MS, name_of
-from safewriter.snapshots.write.publish import Publisher
+from safewriter.snapshots.write.publish import ManifestAt, Publisher
 from safewriter.snapshots.write.session import SnapshotSession
 from tests.unit.safewriter.snapshots.bench import WHOLE_MS, Bench
 
@@ -111,11 +111,29 @@ def test_a_publication_without_an_answer_is_left_to_the_pointer(
         raise StoreError("no answer")
 
     monkeypatch.setattr(bench.lake, "create", unanswered)
-    monkeypatch.setattr(Publisher, "write_manifest", lambda *_, **__: "s3://lake/m")
+    monkeypatch.setattr(Publisher, "write_manifest", lambda *_, **__: ManifestAt("s3://lake/m"))
     with pytest.raises(StoreError, match="nobody knows whether"):
         session.publish()
     session.publish()
     assert (done, session.report().passed, session.report().answered) == (["commit_passed"], True, False)
+
+
+def test_a_build_that_may_not_write_the_pointer_has_published_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, done: list[str]
+) -> None:
+    """The store has answered, so no settler needs a right that the build has not."""
+    held = bench.claim()
+    session = opened(bench, held, monkeypatch)
+    session.stage(bench.build(held))
+    monkeypatch.setattr(Publisher, "write_manifest", lambda *_, **__: ManifestAt("s3://lake/m"))
+
+    def denied(*_: object, **__: object) -> str:
+        raise StoreError("no right", denied=True)
+
+    monkeypatch.setattr(bench.lake, "create", denied)
+    with pytest.raises(ManifestPublishError, match="nothing was published"):
+        session.publish()
+    assert (session.report().passed, session.report().answered) == (False, True)
 
 
 def test_a_build_that_is_interrupted_while_it_publishes_has_no_answer(
@@ -144,9 +162,9 @@ def test_no_build_publishes_after_six_days(
     session = opened(bench, held, monkeypatch, latest_start_ms=latest_start_ms)
     session.stage(bench.build(held))
 
-    def late(*_: object, **__: object) -> str:
+    def late(*_: object, **__: object) -> ManifestAt:
         monkeypatch.setattr("safewriter.snapshots.write.session.epoch_ms", lambda: epoch_ms() + DECIDED_MS)
-        return "s3://lake/m"
+        return ManifestAt("s3://lake/m")
 
     monkeypatch.setattr(Publisher, "write_manifest", late)
     with pytest.raises(NotCommittedError, match="the time for a publication is over"):

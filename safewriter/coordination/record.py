@@ -256,9 +256,10 @@ class Record:
         _check_bound("queue", record.queue, QUEUE_MAX)
         _check_bound("jobs", record.jobs, JOBS_MAX)
         _check_bound("history", record.history, HISTORY_MAX)
-        Configuration(lock=record.lock, job="any")
+        if record.jobs:  # the record of a probe has none, and a name that no job can give
+            Configuration(lock=record.lock, job="any")
         if record.holder is not None:
-            Configuration(lock=record.lock, job=record.holder.job, lease_s=record.holder.lease_s)
+            Configuration(lock="any", job=record.holder.job, lease_s=record.holder.lease_s)
         return record
 
 

@@ -63,8 +63,11 @@ class Backend(Protocol):
         """
         ...
 
-    def wait(self, last: Stored | None, timeout_s: float) -> None:
-        """Wait until the record may have changed since `last`, at most `timeout_s` seconds."""
+    def wait(self, last: Stored | None, timeout_s: float, after: str = "") -> None:
+        """Wait until the job that read `last` may have its turn, at most `timeout_s` seconds.
+
+        `after`: the nonce of the waiter that goes directly before this one, whose turn comes and ends first.
+        """
         ...
 
     def locks(self) -> Iterator[str]:

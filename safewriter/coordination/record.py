@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.bounds import checked, short
@@ -45,6 +46,8 @@ QUEUE_MAX: Final = 200
 RECORD_MAX_BYTES: Final = 8 << 20
 """The most that a record may have: some 40,000 guarded writes of one turn."""
 _VALUES_MAX: Final = 500_000
+_KNOWN_MAX: Final = 1024
+"""Parts of records that are not checked again: from one change to the next nearly all stay."""
 UNSEEN_MAX_MS: Final = 90 * 86_400_000
 """A job that has asked for no turn for this long leaves the record, by the clock of a job that asks."""
 
@@ -210,7 +213,8 @@ class Record:
 
         Raises `UnreadableCheckpointError` if `decode` would refuse it, so that the stored record stays readable.
         """
-        body = json.dumps({"version": SCHEMA_VERSION, "change": uuid.uuid4().hex, **asdict(self)}).encode()
+        document = {"version": SCHEMA_VERSION, "change": uuid.uuid4().hex, **_fields(self)}
+        body = json.dumps(document, default=_fields).encode()
         self.decode(body, f"the next record of {self.lock}, which is not written,")
         return body
 
@@ -242,22 +246,20 @@ class Record:
             tickets=fields["tickets"],
             completions=fields["completions"],
             holder=None if holder is None else checked(Holder(**{**holder, "writes": _writes(holder["writes"])})),
-            queue=tuple(checked(Waiter(**waiter)) for waiter in fields["queue"]),
+            queue=tuple(_waiter(**waiter) for waiter in fields["queue"]),
             unsettled=_writes(fields["unsettled"]),
-            jobs={name: _job(job) for name, job in fields["jobs"].items()},
-            history=tuple(checked(PastTurn(**{**turn, "end": End(turn["end"])})) for turn in fields["history"]),
+            jobs={name: _job(name, **{**job, "runs": tuple(job["runs"])}) for name, job in fields["jobs"].items()},
+            history=tuple(_past(**turn) for turn in fields["history"]),
             servers=tuple(map(str, fields["servers"])),
         )
         checked(record)
         _check_bound("queue", record.queue, QUEUE_MAX)
         _check_bound("jobs", record.jobs, JOBS_MAX)
         _check_bound("history", record.history, HISTORY_MAX)
-        for name in record.jobs:
-            record.configuration(name)
-        for waiter in record.queue:
-            replace(record.configuration(waiter.job), poll_s=waiter.poll_s)
+        if record.jobs:  # the record of a probe has none, and a name that no job can give
+            Configuration(lock=record.lock, job="any")
         if record.holder is not None:
-            replace(record.configuration(record.holder.job), lease_s=record.holder.lease_s)
+            Configuration(lock="any", job=record.holder.job, lease_s=record.holder.lease_s)
         return record
 
 
@@ -272,7 +274,26 @@ def _writes(writes: list[dict[str, Any]]) -> tuple[OpenWrite, ...]:
     return tuple(checked(OpenWrite(**write)) for write in writes)
 
 
-def _job(fields: dict[str, Any]) -> Job:
+@lru_cache(_KNOWN_MAX, typed=True)
+def _waiter(**fields: Any) -> Waiter:  # noqa: ANN401 - JSON
+    waiter = checked(Waiter(**fields))
+    Configuration(lock="any", job=waiter.job, poll_s=waiter.poll_s)
+    return waiter
+
+
+@lru_cache(_KNOWN_MAX, typed=True)
+def _past(**fields: Any) -> PastTurn:  # noqa: ANN401 - JSON
+    return checked(PastTurn(**{**fields, "end": End(fields["end"])}))
+
+
+@lru_cache(_KNOWN_MAX, typed=True)
+def _job(name: str, **fields: Any) -> Job:  # noqa: ANN401 - JSON
     kinds = {"mode": Mode(fields["mode"]), "edge": Edge(fields["edge"]), "first_run": FirstRun(fields["first_run"])}
     _check_bound("runs", fields["runs"], RUNS_MAX)
-    return checked(Job(**{**fields, **kinds, "runs": tuple(map(str, fields["runs"]))}))
+    job = checked(Job(**{**fields, **kinds, "runs": tuple(map(str, fields["runs"]))}))
+    Record("any", jobs={name: job}).configuration(name)
+    return job
+
+
+def _fields(part: Any) -> dict[str, Any]:  # noqa: ANN401 - each dataclass of a record
+    return {name: getattr(part, name) for name in part.__slots__}

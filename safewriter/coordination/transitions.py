@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "end",
     "forget_settled",
+    "go_before",
     "goes_first",
     "grant",
     "has_completed",
@@ -100,15 +101,28 @@ def goes_first(record: Record, configuration: Configuration, nonce: str) -> Wait
     is_behind = configuration.defers and obstacle(record, configuration.job, job) is not None
     for waiter in sorted(record.queue, key=lambda waiter: waiter.ticket):
         is_before = waiter.ticket < ticket or (is_behind and waiter.job == configuration.predecessor)
-        if is_before and waiter.nonce != nonce and obstacle(record, waiter.job, record.job(waiter.job)) is None:
+        if is_before and waiter.nonce != nonce and _may_run(record, waiter):
             return waiter
     return None
+
+
+def go_before(record: Record, nonce: str) -> list[Waiter]:
+    """Return the waiters whose turns come before that of the waiter `nonce`, as far as the order lets all run now."""
+    own = next((waiter for waiter in record.queue if waiter.nonce == nonce), None)
+    if own is None or not _may_run(record, own):
+        return []
+    earlier = [waiter for waiter in record.queue if waiter.ticket < own.ticket and _may_run(record, waiter)]
+    return sorted(earlier, key=lambda waiter: waiter.ticket)
 
 
 def next_waiter(record: Record) -> Waiter | None:
     """Return the waiter that takes the free lock next, if no other job asks."""
     waiters = sorted(record.queue, key=lambda waiter: waiter.ticket)
-    return next((waiter for waiter in waiters if obstacle(record, waiter.job, record.job(waiter.job)) is None), None)
+    return next((waiter for waiter in waiters if _may_run(record, waiter)), None)
+
+
+def _may_run(record: Record, waiter: Waiter) -> bool:
+    return obstacle(record, waiter.job, record.job(waiter.job)) is None
 
 
 def grant(

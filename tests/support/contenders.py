@@ -90,8 +90,8 @@ class Wrapped:
     def write(self, record: Record, after: Stored | None) -> Stored:
         return self._around("write", lambda: self._backend.write(record, after))  # type: ignore[arg-type, return-value]
 
-    def wait(self, seen: Stored | None, timeout_s: float) -> None:
-        self._backend.wait(seen, timeout_s)
+    def wait(self, seen: Stored | None, timeout_s: float, after: str = "") -> None:
+        self._backend.wait(seen, timeout_s, after)
 
     def locks(self) -> Iterator[str]:
         return self._backend.locks()

@@ -118,6 +118,7 @@ class ZooKeeper:
             "minSessionTimeout": self._limits_ms[0],
             "maxSessionTimeout": self._limits_ms[1],
             "admin.enableServer": "false",
+            "maxClientCnxns": 0,  # by default 60 from one address
             **self._ensemble,
         }
         path = self._folder / "zoo.cfg"

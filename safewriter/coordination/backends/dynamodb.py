@@ -111,7 +111,7 @@ class DynamoDBBackend:
             return Stored(record, change)
         raise AssertionError
 
-    def wait(self, last: Stored | None, timeout_s: float) -> None:  # noqa: ARG002 - DynamoDB reports no changes
+    def wait(self, last: Stored | None, timeout_s: float, after: str = "") -> None:  # noqa: ARG002 - DynamoDB reports no changes
         self._sleep(timeout_s)
 
     def locks(self) -> Iterator[str]:

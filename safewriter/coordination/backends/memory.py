@@ -41,7 +41,7 @@ class MemoryBackend:
             self._changed.notify_all()
             return stored
 
-    def wait(self, last: Stored | None, timeout_s: float) -> None:
+    def wait(self, last: Stored | None, timeout_s: float, after: str = "") -> None:  # noqa: ARG002 - each change wakes
         with self._changed:
             if last is None or self._records.get(last.record.lock) == last:
                 self._changed.wait(timeout_s)

@@ -51,7 +51,7 @@ class S3Backend:
         except PreconditionFailed as error:
             raise RecordChanged(record.lock) from error
 
-    def wait(self, last: Stored | None, timeout_s: float) -> None:  # noqa: ARG002 - S3 reports no changes
+    def wait(self, last: Stored | None, timeout_s: float, after: str = "") -> None:  # noqa: ARG002 - S3 reports no changes
         self._sleep(timeout_s)
 
     def locks(self) -> Iterator[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from kazoo.exceptions import BadVersionError, NoAuthError, NodeExistsError, NoNodeError
 from kazoo.protocol.states import ZnodeStat
@@ -29,9 +29,19 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient, TransactionRequest
 
     from safewriter.coordination.backend import Connection
-    from safewriter.coordination.record import Holder
 
 __all__ = ["ZooKeeperBackend"]
+
+
+class _Version(NamedTuple):
+    """`number`: how often the record was written. `turns`: the transaction in which a turn began or ended last."""
+
+    number: int
+    turns: int
+
+    @classmethod
+    def of(cls, stat: ZnodeStat) -> _Version:
+        return cls(stat.version, stat.pzxid)
 
 
 class ZooKeeperBackend:
@@ -60,12 +70,13 @@ class ZooKeeperBackend:
         body, stat = reply
         record = Record.decode(body, f"zookeeper://{self._hosts}{self._path(lock)}")
         if record.holder is None:
-            return Stored(record, stat.version)
-        node = self._node(lock, record.holder)
+            return Stored(record, _Version.of(stat))
+        if not stat.numChildren:
+            return Stored(record, _Version.of(stat), is_alive=False)
+        node = self._node(lock, record.holder.nonce)
         holder = self._session.ask(lambda client: [client.exists_async(node)])
-        if holder is None:
-            return Stored(record, stat.version, is_alive=False)
-        return Stored(_numbered(record, holder.czxid), stat.version, is_alive=True)
+        # A turn that has ended since the record was read is no dead one; what follows from it is refused.
+        return Stored(record if holder is None else _numbered(record, holder.czxid), _Version.of(stat), is_alive=True)
 
     def write(self, record: Record, after: Stored | None) -> Stored:
         begins = _is_grant(record, after)
@@ -83,23 +94,23 @@ class ZooKeeperBackend:
         if begins:
             return self._begun(record, stat)
         is_alive = None if record.holder is None else (after is None or after.is_alive is not False)
-        return Stored(record, stat.version, is_alive)
+        return Stored(record, _Version.of(stat), is_alive)
 
     def _change(self, change: TransactionRequest, record: Record, body: bytes, after: Stored | None) -> None:
         """Add the operations of a write. Each of the three parts fails the transaction if another job was faster."""
         path = self._path(record.lock)
         if after is None:
             change.create(path)
-        change.set_data(path, body, version=_number(after))
         begins = _is_grant(record, after)
         if after is not None and after.record.holder is not None and after.is_alive is not False:
-            node = self._node(record.lock, after.record.holder)
+            node = self._node(record.lock, after.record.holder.nonce)
             if record.holder is None or begins:
                 change.delete(node)
             else:
                 change.check(node, version=-1)
         if record.holder is not None and begins:
-            change.create(self._node(record.lock, record.holder), ephemeral=True)
+            change.create(self._node(record.lock, record.holder.nonce), ephemeral=True)
+        change.set_data(path, body, version=_number(after))  # last: its answer counts the changes above
 
     def _begun(self, record: Record, stat: ZnodeStat) -> Stored:
         """Write the token of a grant that has landed.
@@ -112,7 +123,7 @@ class ZooKeeperBackend:
         with suppress(RecordChanged, StoreError):
             path = self._path(record.lock)
             stat = self._commit(record.lock, lambda change: change.set_data(path, body, version=stat.version))
-        return Stored(granted, stat.version, is_alive=True)
+        return Stored(granted, _Version.of(stat), is_alive=True)
 
     def _check_session(self, record: Record) -> None:
         granted_s = self._session.granted_s()
@@ -168,28 +179,40 @@ class ZooKeeperBackend:
 
     # -- changes -----------------------------------------------------------------------------------------------------
 
-    def wait(self, last: Stored | None, timeout_s: float) -> None:
-        until_s = time.monotonic() + timeout_s
-        before = self._events
-        with suppress(StoreError):
-            if last is not None and self._has_changed(last, timeout_s):
-                return
-        with self._something:
-            self._something.wait_for(lambda: self._events != before, max(0.0, until_s - time.monotonic()))
-
-    def _has_changed(self, last: Stored, timeout_s: float) -> bool:
-        """Watch the holder's znode, which ends with its turn, or the record of a free lock. So a waiter does not wake
-        for renewals, nor for jobs that join. kazoo keeps one watcher per path, however often it is set.
+    def wait(self, last: Stored | None, timeout_s: float, after: str = "") -> None:
+        """Watch the turn that has to end first: the znode of the holder, or that of the waiter `after`, which is not
+        there yet. So the end of a turn wakes one waiter, and renewals and jobs that join wake none.
         """
-        if last.record.holder is not None and last.is_alive:
-            return (
-                self._session.ask(self._watching(self._node(last.record.lock, last.record.holder)), timeout_s) is None
-            )
-        stat = self._session.ask(self._watching(self._path(last.record.lock)), timeout_s)
-        return stat is None or stat.version != last.version
+        until_s = time.monotonic() + timeout_s
+        for _ in range(2):  # until that turn begins, and until it ends
+            events, is_there = self._events, True
+            with suppress(StoreError):
+                if last is not None:
+                    is_there, is_over = self._look(last, after, timeout_s)
+                    if is_over:
+                        return
+            if not self._sleep(events, until_s) or is_there:
+                return
 
-    def _watching(self, path: str) -> Callable[[KazooClient], list[Any]]:
-        return lambda client: [client.exists_async(path, watch=self._happened)]
+    def _look(self, last: Stored, after: str, timeout_s: float) -> tuple[bool, bool]:
+        """Watch a znode: return whether it is there, and whether there is nothing to wait for. Without a turn to wait
+        for it is that of the record. kazoo keeps one watcher per path, however often it is set.
+        """
+        record, holder = last.record, last.record.holder
+        nonce = after or (holder.nonce if holder is not None and last.is_alive else "")
+        path = self._node(record.lock, nonce) if nonce else self._path(record.lock)
+        stat = self._session.ask(lambda client: [client.exists_async(path, watch=self._happened)], timeout_s)
+        if nonce and (stat is not None or not after):
+            return stat is not None, stat is None
+        if nonce:  # the turn has not begun yet, unless it is over
+            stat = self._session.ask(lambda client: [client.exists_async(self._path(record.lock))], timeout_s)
+            return False, stat is None or stat.pzxid != _version(last).turns
+        return True, stat is None or stat.version != _version(last).number
+
+    def _sleep(self, events: int, until_s: float) -> bool:
+        """Return whether something happened after the first `events` events."""
+        with self._something:
+            return self._something.wait_for(lambda: self._events != events, max(0.0, until_s - time.monotonic()))
 
     def _happened(self, _: object) -> None:
         with self._something:
@@ -213,8 +236,8 @@ class ZooKeeperBackend:
     def _path(self, lock: str) -> str:
         return f"{self._root}/{lock}"
 
-    def _node(self, lock: str, holder: Holder) -> str:
-        return f"{self._path(lock)}/{holder.nonce}"
+    def _node(self, lock: str, nonce: str) -> str:
+        return f"{self._path(lock)}/{nonce}"
 
 
 def _is_grant(record: Record, after: Stored | None) -> bool:
@@ -231,4 +254,8 @@ def _numbered(record: Record, czxid: int) -> Record:
 
 def _number(after: Stored | None) -> int:
     """Return the znode's version that a change requires; a znode that the same transaction creates has 0."""
-    return 0 if after is None else int(str(after.version))
+    return 0 if after is None else _version(after).number
+
+
+def _version(stored: Stored) -> _Version:
+    return cast("_Version", stored.version)

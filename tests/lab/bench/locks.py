@@ -59,7 +59,7 @@ class _Round:
 def measure(
     rounds: int = 5,
     turns: int = 32,
-    contenders: Sequence[int] = (1, 2, 4, 8, 16),
+    contenders: Sequence[int] = (1, 16, 50),
     services: Sequence[str] = NAMES,
     poll_s: float = 0.5,
     progress: Callable[[int], None] = lambda _: None,

@@ -107,7 +107,7 @@ def locks(
     turns: Annotated[int, typer.Option(min=1, max=1000, help="Turns of each service in a round.")] = 32,
     contenders: Annotated[
         list[int] | None,
-        typer.Option(min=1, max=16, help="How many jobs want the lock; may be given again; default: 1, 2, 4, 8, 16."),
+        typer.Option(min=1, max=50, help="How many jobs want the lock; may be given again; default: 1, 16, 50."),
     ] = None,
     service: Annotated[
         list[str] | None, typer.Option(help="Only this service, as the table names it; may be given again.")
@@ -125,7 +125,7 @@ def locks(
         raise Problem(f"there is no service {unknown[0]!r}", todo=f"name one of: {', '.join(lock_services.NAMES)}")
     out = Output(as_json=as_json)
     with _progress(out, "rounds", rounds) as done:
-        cost = locks_bench.measure(rounds, turns, tuple(contenders or (1, 2, 4, 8, 16)), names, poll_s, done)
+        cost = locks_bench.measure(rounds, turns, tuple(contenders or (1, 16, 50)), names, poll_s, done)
     told(out, _locks(cost))
     for one in cost.skipped:
         out.remark(one)

@@ -187,7 +187,7 @@ def test_a_job_that_the_order_blocks_is_not_started(world: World) -> None:
     result = handled(world, AFTER)
 
     assert (result.state, exit_status(result), world.command) == ("FAILED", 75, None)
-    assert "the next turn that Ingestion completes" in result.state_details
+    assert "Mutation waits for the next turn that Ingestion completes" in result.state_details
 
 
 def test_a_job_that_is_to_skip_its_turn_ends_well(world: World) -> None:
@@ -306,7 +306,7 @@ def test_a_declared_script_waits_for_its_turn_whatever_the_event_leaves_out(worl
     """An event without a turn, or without a predecessor, runs no sooner."""
     result = handled(world, AFTER, coordination)
 
-    assert "the next turn that Ingestion completes" in result.state_details
+    assert "Mutation waits for the next turn that Ingestion completes" in result.state_details
     assert world.command is None
 
 
@@ -365,7 +365,7 @@ def test_a_run_that_has_completed_its_turn_completes_no_other_one_however_long_a
         result = turn("Ingestion", 0)
         assert (result.state == "FAILED", result.attempt) == (fails, attempt)
     assert (record(world).history[-1].end, record(world).completions) == (End.REPEATED, completions)
-    assert "the next turn that Ingestion completes" in turn("Mutation", 51).state_details
+    assert "waits for the next turn that Ingestion completes" in turn("Mutation", 51).state_details
     assert turn("Ingestion", 51).state == turn("Mutation", 51).state == "SUCCESS"
 
 

@@ -138,6 +138,66 @@ def test_a_watch_wakes_a_waiter(backend: ZooKeeperBackend, other: ZooKeeperBacke
     assert found[0].token > first.token
 
 
+def test_only_the_next_waiter_wakes_at_the_end_of_a_turn(
+    backend: ZooKeeperBackend, other: ZooKeeperBackend, lock: str
+) -> None:
+    """Who waits behind another waiter sleeps through the holder's end, and until that waiter's turn has ended."""
+    granted(backend, lock, "holder")
+    last = read(other, lock)
+    waiter = threading.Thread(target=other.wait, args=(last, BUSY_S, "next"))
+    waiter.start()
+    watched = f"/locks/{lock}/next"
+    assert until(lambda: watched in other._session._client._data_watchers)
+    released(backend, lock)
+    read(other, lock)  # an event would have come before this answer
+    assert other._events == 0
+    granted(backend, lock, "next")
+    assert until(lambda: other._events == 1)
+    assert until(lambda: watched in other._session._client._data_watchers)
+    assert waiter.is_alive()
+    released(backend, lock)
+    waiter.join(BUSY_S)
+    assert not waiter.is_alive()
+
+
+def test_a_turn_that_is_over_before_the_watch_is_waited_for_no_more(
+    backend: ZooKeeperBackend, other: ZooKeeperBackend, lock: str
+) -> None:
+    """A waiter whose neighbour had its turn between the reading and the watch asks again at once."""
+    backend.write(Record(lock), None)
+    last = read(other, lock)
+    granted(backend, lock, "next")
+    released(backend, lock)
+    other.wait(last, 3600, "next")
+
+
+def test_jobs_that_join_and_renewals_end_no_wait(backend: ZooKeeperBackend, other: ZooKeeperBackend, lock: str) -> None:
+    """A change of the record between the reading and the watch is no reason to read it again."""
+    stored = granted(backend, lock, "holder")
+    last = read(other, lock)
+    backend.write(renew(stored.record), stored)
+    assert other._look(last, "next", BUSY_S) == (False, False)
+
+
+def test_a_turn_that_ends_while_the_record_is_read_is_not_dead(
+    backend: ZooKeeperBackend, other: ZooKeeperBackend, lock: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader ends no turn that its holder has just given back, and a change by what it read is refused."""
+    granted(backend, lock, "one")
+    get = other._get
+
+    def ended(*arguments: str) -> object:
+        found = get(*arguments)
+        released(backend, lock)
+        return found
+
+    monkeypatch.setattr(other, "_get", ended)
+    late = read(other, lock)
+    assert late.is_alive
+    with pytest.raises(RecordChanged):
+        other.write(renew(late.record), late)
+
+
 def test_a_grant_that_its_process_has_forgotten_ends_with_its_lease(
     backend: ZooKeeperBackend, other: ZooKeeperBackend, lock: str
 ) -> None:

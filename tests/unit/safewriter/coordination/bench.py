@@ -71,7 +71,7 @@ class SlowBackend(MemoryBackend):
             raise StoreError("no answer")
         return written
 
-    def wait(self, seen: Stored | None, timeout_s: float) -> None:
+    def wait(self, seen: Stored | None, timeout_s: float, after: str = "") -> None:
         self.clock.now_s += timeout_s
 
     def listen(self, listener: Callable[[Connection], None]) -> None:

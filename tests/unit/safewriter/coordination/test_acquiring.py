@@ -11,7 +11,7 @@ import pytest
 from safewriter.coordination.acquiring import uptime_s
 from safewriter.coordination.backend import Stored
 from safewriter.coordination.configuration import Edge, OnBlocked
-from safewriter.coordination.record import QUEUE_MAX, End, Record
+from safewriter.coordination.record import QUEUE_MAX, End, PastTurn, Record
 from safewriter.coordination.transitions import end, grant, join, renew
 from safewriter.errors import SettingError, TurnBlockedError, TurnSkippedError
 from safewriter.objects.store import StoreError
@@ -260,3 +260,57 @@ def test_a_service_that_refuses_the_caller_is_asked_no_more() -> None:
 def test_uptime_goes_on_while_the_machine_sleeps() -> None:
     """With a clock that stops during sleep, a holder would trust a lease that has ended."""
     assert uptime_s() == pytest.approx(time.clock_gettime(time.CLOCK_BOOTTIME), abs=60)
+
+
+# -- how often a waiter asks -----------------------------------------------------------------------------------------
+
+
+class Pauses(SlowBackend):
+    """It notes how long each waiter pauses, and whose turn it waits for."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.pauses: list[tuple[float, str]] = []
+
+    def wait(self, seen: Stored | None, timeout_s: float, after: str = "") -> None:
+        self.pauses.append((timeout_s, after))
+        super().wait(seen, timeout_s, after)
+
+
+@pytest.mark.parametrize(
+    ("turn_s", "pauses_s"), [(0.1, (1, 1, 1)), (0.9, (1, 1.8, 3)), (60, (1, 3, 3)), (-60, (1, 1, 1))]
+)
+def test_a_waiter_behind_others_polls_when_their_turns_may_be_over(
+    turn_s: float, pauses_s: tuple[float, float, float]
+) -> None:
+    """It pauses as long as the last turns took, one poll at least and three at most, whatever the clocks show."""
+    ends = [PastTurn("other", token, 0, 10**9 + round(token * turn_s * 1000), End.COMPLETED) for token in range(50)]
+    for number, expected_s in zip((0, 2, 8), pauses_s, strict=True):
+        clock = Clock()
+        backend = Pauses(clock)
+        record = held(backend, Record("lock", history=tuple(ends)))
+        for place in range(number):
+            record = join(record, job(f"before-{place}"), f"before-{place}", 0)
+        backend._records["lock"] = Stored(record, 1)
+        with pytest.raises(TurnBlockedError):
+            acquirer(backend, clock, poll_s=1, max_wait_s=4).acquire()
+        pause_s, after = backend.pauses[0]
+        assert pause_s == pytest.approx(expected_s)
+        assert after == (f"before-{number - 1}" if number else "")
+
+
+def test_jobs_that_ask_at_the_same_time_retry_at_different_moments() -> None:
+    """A job whose change was refused pauses for less than a poll, and then has its turn."""
+    clock = Clock()
+    backend = Pauses(clock)
+    backend.latency_s = 0.01
+
+    def other_turn() -> None:
+        held(backend)
+        change(backend, lambda record: end(record, End.COMPLETED, 0))
+
+    backend.before = other_turn
+    acquirer(backend, clock, poll_s=1).acquire()
+    assert backend.requests == ["read", "write", "read", "write"]
+    ((pause_s, _),) = backend.pauses
+    assert 0 < pause_s < 0.04

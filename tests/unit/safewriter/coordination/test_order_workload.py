@@ -10,7 +10,7 @@ import pytest
 from safewriter.coordination.configuration import Configuration, Edge, FirstRun, Mode
 from safewriter.coordination.order import check_startable, obstacle
 from safewriter.coordination.record import End, Record
-from safewriter.coordination.transitions import end, goes_first, grant, join
+from safewriter.coordination.transitions import end, goes_first, grant, join, next_waiter, noted
 from tests.unit.safewriter.coordination.bench import job
 
 TURNS = {"Ingestion": 24, "Mutation": 24, "TTL": 1}
@@ -80,3 +80,30 @@ def test_24_hourly_turns_and_a_daily_one_stall_in_the_strict_ring() -> None:
                 seen.add(key)
                 todo.append((after, turn))
     assert ends == [{"Ingestion": 2, "Mutation": 2, "TTL": 1}]
+
+
+@pytest.mark.parametrize("down", [(), ("Mutation", "TTL"), ("TTL",)])
+@pytest.mark.parametrize("is_ring", [True, False])
+def test_three_streams_complete_a_backlog_of_five_batches_in_order(down: tuple[str, ...], *, is_ring: bool) -> None:
+    """All have their five turns, each job never more than its predecessor, also if some come when the others wait."""
+    before = {"Ingestion": "TTL" if is_ring else None, "Mutation": "Ingestion", "TTL": "Mutation"}
+    first = {"first_run": FirstRun.RUN} if is_ring else {}
+    streams = {
+        name: job(name, predecessor=one, **(first if name == "Ingestion" else {})) for name, one in before.items()
+    }
+    record, had = Record("lock"), dict.fromkeys(streams, 0)
+    for stream in streams.values():  # a job that the record has never seen begins with the turns of one completion
+        record = noted(record, stream, 0)
+    for asking in ([name for name in streams if name not in down], streams):
+        while True:
+            for name in asking:
+                if had[name] < 5 and all(waiter.job != name for waiter in record.queue):
+                    record = join(record, streams[name], f"{name}-{had[name]}", 0)
+            following = next_waiter(record)
+            if following is None:
+                break
+            record = end(grant(record, streams[following.job], following.nonce, "", 0), End.COMPLETED, 0)
+            had[following.job] += 1
+            assert had["Ingestion"] >= had["Mutation"] >= had["TTL"]
+            assert not is_ring or had["Ingestion"] <= had["TTL"] + 1
+    assert had == dict.fromkeys(streams, 5)

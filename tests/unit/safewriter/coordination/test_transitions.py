@@ -23,6 +23,7 @@ from safewriter.coordination.record import (
 from safewriter.coordination.transitions import (
     end,
     forget_settled,
+    go_before,
     goes_first,
     grant,
     has_completed,
@@ -284,3 +285,13 @@ def test_a_full_record_fits_into_an_item_of_dynamodb() -> None:
         history=(PastTurn(name, 10**9, 10**13, 10**13, End.COMPLETED, run),) * HISTORY_MAX,
     )
     assert len(record.encode()) < 320_000
+
+
+def test_waiters_of_lower_tickets_go_before_if_the_order_lets_them() -> None:
+    """Of four waiters the second is blocked, so the first and the third go before the fourth, and none before it."""
+    record = grant(Record("lock"), job("holder"), "holder", "", 0)
+    for name, more in (("first", {}), ("blocked", {"predecessor": "nobody"}), ("third", {}), ("fourth", {})):
+        record = join(record, job(name, **more), name, 0)
+
+    assert [waiter.nonce for waiter in go_before(record, "fourth")] == ["first", "third"]
+    assert go_before(record, "first") == go_before(record, "blocked") == go_before(record, "unknown") == []

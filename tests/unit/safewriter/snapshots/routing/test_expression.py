@@ -214,5 +214,5 @@ def test_a_key_without_a_value_is_refused() -> None:
 def test_a_machine_without_the_library_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader of hashed keys does not need the library."""
     monkeypatch.setitem(sys.modules, "cel_expr_python", None)
-    with pytest.raises(MissingPackageError, match=r"cel-expr-python; install soal\[snapshots\]"):
+    with pytest.raises(MissingPackageError, match=r"cel-expr-python: install soal\[snapshots\]"):
         CelExpression("key", (("key", CelType.INT),))

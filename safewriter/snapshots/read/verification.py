@@ -73,8 +73,7 @@ def verify(
 
     `keys_max`: how many keys of each shard to route again, evenly spread; None: all of them. `done` gets the number of
     shards checked so far. Raises `ManifestParseError` if the manifest cannot be read, `ReaderStateError` without
-    `_CURRENT`, or if a shard
-    does not fit on this machine, `StoreError` if the store does not answer.
+    `_CURRENT`, or if a shard does not fit on this machine, `StoreError` if the store does not answer.
     """
     manifest = source.manifest(ref, source.named(ref).sha256)
     try:

@@ -1,6 +1,6 @@
 """Acquire a turn: wait for the lock and for the order, take over from a dead holder.
 
-A waiter compares no clocks. It takes a lock over only if it has seen the same grant without a renewal for the holder's
+A waiter compares no clocks. It takes a lock over only if it has seen the same lease without a renewal for the holder's
 whole lease, by its own monotonic clock: from the end of the first request that saw it to the start of the last one.
 
 A waiter that leaves before that writes the time that it has counted into the record. Others continue from the larger
@@ -88,7 +88,7 @@ class _Watch:
 
 @dataclass(slots=True)
 class Acquirer:
-    """Acquires one grant for a job. `nonce` names the grant; `run` is the run that asks, for people.
+    """Acquires one lease for a job. `nonce` names the lease; `run` is the run that asks, for people.
 
     With `run_has_one_turn` a second turn of that run does not count: its event was delivered twice.
     """
@@ -105,7 +105,7 @@ class Acquirer:
     _last: Stored | None = None
 
     def acquire(self) -> tuple[Stored, Times]:
-        """Return the record with this grant, and when the request that wrote it was sent and answered.
+        """Return the record with this lease, and when the request that wrote it was sent and answered.
 
         Raises `TurnBlockedError` once the job may wait no longer, or `TurnSkippedError` with `on.blocked=skip`, and
         `SettingError` for an order that no job can start. The job has then left the queue, if the service answers.
@@ -157,7 +157,7 @@ class Acquirer:
         return None, f"{self.configuration.lock} changes faster than it can be taken"
 
     def _try(self) -> tuple[tuple[Stored, Times] | None, str]:
-        """Make one attempt; return the grant, or the reason why there is none yet. Raises `RecordChanged`."""
+        """Make one attempt; return the lease, or the reason why there is none yet. Raises `RecordChanged`."""
         try:
             times, stored = self._read()
             record = self._present(stored)
@@ -177,7 +177,7 @@ class Acquirer:
 
     def _step(self, record: Record, stored: Stored | None, times: Times) -> tuple[Record | None, str]:
         if stored is not None and stored.is_held_by(self.nonce):
-            # The reply to the grant was lost, and waiters may have counted since it landed: renew to restart its lease.
+            # The answer that granted the lease was lost, and waiters have counted since: renew, to restart their count.
             return renew(record), "the lock service has not confirmed the turn"
         check_startable(record, self.configuration)
         return self._next(record, stored, times)
@@ -257,7 +257,7 @@ class Acquirer:
         )
 
     def _leave(self) -> None:
-        """Leave the queue, and give back a grant whose reply was lost. Both expire if the service does not answer."""
+        """Leave the queue, and give back a lease whose reply was lost. Both expire if the service does not answer."""
         unanswered = 0
         for _ in range(_ATTEMPTS):
             try:

@@ -25,15 +25,15 @@ class Connection(Enum):
     SUSPENDED = auto()
     """The service does not answer at the moment: a holder pauses."""
     LOST = auto()
-    """The service has ended the session, and with it the grant: a holder aborts."""
+    """The service has ended the session, and with it the lease: a holder aborts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
     """A record as read or written. `version` is the backend's own.
 
-    `is_alive`: whether the holder's session is alive, if the service has sessions. False ends the grant at once; else
-    the holder's renewals count, since a live process may not know of its grant, or of the end of it.
+    `is_alive`: whether the holder's session is alive, if the service has sessions. False ends the lease at once; else
+    the holder's renewals count, since a live process may not know of its lease, or of the end of it.
     """
 
     record: Record
@@ -41,7 +41,7 @@ class Stored:
     is_alive: bool | None = None
 
     def is_held_by(self, nonce: str) -> bool:
-        """Return whether this grant holds the lock, as far as the service knows."""
+        """Return whether this lease holds the lock, as far as the service knows."""
         return self.record.is_held_by(nonce) and self.is_alive is not False
 
 
@@ -59,7 +59,7 @@ class Backend(Protocol):
         """Write the record if it still is as in `after` (None: if there is none); raise `RecordChanged` otherwise.
 
         If the write landed and only its reply was lost, it counts as written. The backend may raise the token of a
-        grant; the returned record is the one that counts.
+        lease; the returned record is the one that counts.
         """
         ...
 
@@ -79,5 +79,5 @@ class Backend(Protocol):
         ...
 
     def close(self) -> None:
-        """End the session. Its grants expire."""
+        """End the session. Its leases expire."""
         ...

@@ -52,11 +52,11 @@ class BorrowedTurn:
 
     @property
     def is_lost(self) -> bool:
-        """Whether a read of the record has shown another grant."""
+        """Whether a read of the record has shown another lease."""
         return self.left_s <= 0
 
     def check(self) -> None:
-        """Raise `TurnLostError` if the record names another grant."""
+        """Raise `TurnLostError` if the record names another lease."""
         self._read()
 
     def _read(self) -> Stored:
@@ -67,7 +67,7 @@ class BorrowedTurn:
         return stored
 
     def open_write(self, write: OpenWrite) -> None:
-        """Note a write in the record. Raises `TurnLostError` if the record names another grant."""
+        """Note a write in the record. Raises `TurnLostError` if the record names another lease."""
         for _ in range(_ROUNDS_MAX):
             stored = self._read()
             try:

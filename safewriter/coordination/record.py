@@ -205,7 +205,7 @@ class Record:
         return replace(self, jobs={**self.jobs, name: job})
 
     def is_held_by(self, nonce: str) -> bool:
-        """Return whether this grant holds the lock."""
+        """Return whether this lease holds the lock."""
         return self.holder is not None and self.holder.nonce == nonce
 
     def encode(self) -> bytes:

@@ -1,6 +1,6 @@
 """The changes of a lock's record. Pure functions; the caller writes the result by compare-and-swap.
 
-A grant raises the token. Only the holder's own release, an expired lease or an operator ends a grant. The writes of a
+A new lease raises the token. Only the holder's own release, its expiry or an operator ends a lease. The writes of a
 holder that lost the lock become `unsettled`; they leave that list only when a later holder has settled them.
 """
 
@@ -147,7 +147,7 @@ def has_completed(record: Record, job: str, run: str) -> bool:
 
 
 def with_token(record: Record, token: int) -> Record:
-    """Set the token of the present grant."""
+    """Set the token of the present lease."""
     if record.holder is None:
         raise ValueError(f"{record.lock} is free")
     numbered = replace(record, token=token, holder=replace(record.holder, token=token))
@@ -177,7 +177,7 @@ def forget_settled(record: Record, settled: Collection[OpenWrite]) -> Record:
 
 
 def end(record: Record, how: End, now_ms: int, decided: Collection[OpenWrite] = ()) -> Record:
-    """End the present grant. A later holder must settle its writes that are not `decided`; a turn with such a write has
+    """End the present lease. A later holder must settle its writes that are not `decided`; a turn with such a write has
     not completed.
     """
     holder = record.holder

@@ -38,7 +38,7 @@ _SESSION_ENDED: Final = "the lock service ended the session"
 
 
 class Turn:
-    """One grant of a lock. `token` is higher than that of every earlier grant.
+    """One lease of a lock. `token` is higher than that of every earlier lease.
 
     The holder may act while `left_s` is positive. The lease counts from when the last answered renewal was sent, so no
     other job can have taken the lock over by then.
@@ -155,8 +155,8 @@ class Turn:
     # -- the service's view ------------------------------------------------------------------------------------------
 
     def _change(self, change: Callable[[Record], Record], *, is_last: bool = False) -> None:
-        """Change the record while it shows this grant; retry if a waiter or the job's process changes it meanwhile.
-        Each change but the last also renews the grant, so the waiters restart their count.
+        """Change the record while it shows this lease; retry if a waiter or the job's process changes it meanwhile.
+        Each change but the last also renews the lease, so the waiters restart their count.
         """
         with self._one_at_a_time:
             unanswered = 0

@@ -48,7 +48,7 @@ class HolderFound(Part):
     token: int
     since: datetime = Field(description="by the holder's own clock")
     lease_s: float = Field(description="without a renewal for this long it loses the lock to the next waiter")
-    renewals: int = Field(description="how often it has renewed its grant")
+    renewals: int = Field(description="how often it has renewed its lease")
     is_alive: bool | None = Field(description="whether its session lives; null if the lock service has no sessions")
     writes: tuple[WriteFound, ...] = Field(description="the guarded writes of its turn, ended or not")
 

@@ -90,10 +90,10 @@ def _of_uri(uri: str, call: Call) -> LockService:
 
 
 def force(service: LockService, before: Stored) -> Stored:
-    """End the grant in `before`, whatever else has changed in the record; return the new record.
+    """End the lease in `before`, whatever else has changed in the record; return the new record.
 
-    All writes of the grant become unsettled; the next holder settles them before its own turn. Raises `Problem` if the
-    grant has ended meanwhile.
+    All writes of the lease become unsettled; the next holder settles them before its own turn. Raises `Problem` if the
+    lease has ended meanwhile.
     """
     lock, holder = before.record.lock, before.record.holder
     if holder is None:

@@ -1,7 +1,7 @@
 """Locks on ZooKeeper: a znode for each record, and below it an ephemeral znode for the holder's session.
 
 `/ROOT/LOCK` holds the record. `/ROOT/LOCK/NONCE` stands for the holder: ZooKeeper deletes it when the session ends. A
-grant writes the first and creates the second in one transaction. That transaction's number (the czxid of the new znode)
+lease writes the first and creates the second in one transaction. That transaction's number (the czxid of the new znode)
 is the token: ZooKeeper counts all changes, and its count outlives sessions and restarts.
 """
 
@@ -50,7 +50,7 @@ class ZooKeeperBackend:
     Parameters
     ----------
     lease_s
-        The session timeout: after this many seconds without a message from this process ZooKeeper ends its grants.
+        The session timeout: after this many seconds without a message from this process ZooKeeper ends its leases.
     """
 
     server = ""
@@ -113,7 +113,7 @@ class ZooKeeperBackend:
         change.set_data(path, body, version=_number(after))  # last: its answer counts the changes above
 
     def _begun(self, record: Record, stat: ZnodeStat) -> Stored:
-        """Write the token of a grant that has landed.
+        """Write the token of a lease that has landed.
 
         If that fails, each reader takes the token from the holder's znode, and writes it with the next change. A
         process that has changed the record since has already done so.
@@ -241,14 +241,14 @@ class ZooKeeperBackend:
 
 
 def _is_grant(record: Record, after: Stored | None) -> bool:
-    """Return whether a change begins a grant: each has its own nonce and token."""
+    """Return whether a change begins a lease: each has its own nonce and token."""
     before = None if after is None else after.record.holder
     now = record.holder
     return now is not None and (before is None or (now.nonce, now.token) != (before.nonce, before.token))
 
 
 def _numbered(record: Record, czxid: int) -> Record:
-    """Set a grant's token. It only grows, even if the records come from an ensemble that had counted further."""
+    """Set a lease's token. It only grows, even if the records come from an ensemble that had counted further."""
     return with_token(record, max(record.token, czxid))
 
 

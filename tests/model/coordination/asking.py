@@ -26,7 +26,7 @@ __all__ = ["asking", "claimed", "nonce_of"]
 
 
 def nonce_of(setting: Setting, state: State, who: int) -> str:
-    """Return the nonce of the grant that a process requests or holds."""
+    """Return the nonce of the lease that a process requests or holds."""
     return f"{setting.jobs[who].job}{who}.{state.procs[who].attempt}"
 
 

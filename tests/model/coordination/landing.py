@@ -1,4 +1,4 @@
-"""Applies a change to the record, and checks the promises about grants."""
+"""Applies a change to the record, and checks the promises about leases."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class TurnModel:
 
 
 def _has(state: State, who: int, nonce: str) -> bool:
-    """Return whether the record shows the process's grant, or that its turn ended other than by expiry."""
+    """Return whether the record shows the process's lease, or that its turn ended other than by expiry."""
     ended = any(past.token == state.procs[who].token and past.end is not End.EXPIRED for past in state.record.history)
     return state.record.is_held_by(nonce) or ended
 

@@ -12,7 +12,7 @@ class TurnRule(Enum):
 
     # -- the record, in transitions.py and the backends
     RECORD_CAS = "the record changes by compare-and-swap only"
-    TOKEN_GROWS = "a grant raises the token"
+    TOKEN_GROWS = "a new lease raises the token"
     UNSETTLED_KEPT = "a takeover keeps the unsettled writes of earlier ones"
     DEAD_WRITES_KEPT = "the open writes of a holder that lost the lock become unsettled"
     UNDECIDED_KEPT = "a release keeps the writes that have no verdict"
@@ -20,14 +20,14 @@ class TurnRule(Enum):
     # -- a waiter, in acquiring.py
     WHOLE_LEASE = "a waiter takes the lock over after a whole lease without a renewal"
     ANSWER_TO_REQUEST = "a waiter measures from the answer of one request to the sending of another"
-    NONCE_READ_BACK = "a waiter knows its own grant by its nonce"
-    CONFIRMED = "a waiter that finds its grant without an answer renews it first"
+    NONCE_READ_BACK = "a waiter knows its own lease by its nonce"
+    CONFIRMED = "a waiter that finds its lease without an answer renews it first"
     GIVE_UP = "a waiter that is next and asks no more loses its place"
     SOFT_RING = "in a ring of soft edges the lowest ticket goes first"
     # -- a holder, in turn.py, coordinator.py and block/opening.py
     SETTLE_FIRST = "a holder settles what is unsettled before its own turn begins"
     NOTE_FIRST = "a write is noted in the record before its gate opens"
-    NOTE_HELD = "a note fails if the record names another grant"
+    NOTE_HELD = "a note fails if the record names another lease"
     HOLDER_STOPS = "a holder stops before its lease can have ended"
     SENT_NOT_ANSWERED = "a holder counts its lease from the sending of a renewal, not from its answer"
     EVERY_BEAT = "each change that prolongs the holder's lease is a sign of life to others"

@@ -58,7 +58,7 @@ class Proc(NamedTuple):
 
 
 class Write(NamedTuple):
-    """A guarded write, named by the nonce of its grant. `sent`: its commit is in the air."""
+    """A guarded write, named by the nonce of its lease. `sent`: its commit is in the air."""
 
     nonce: str
     token: int
@@ -89,7 +89,7 @@ class State(NamedTuple):
         return self._replace(procs=(*self.procs[:who], changed, *self.procs[who + 1 :]))
 
     def write(self, nonce: str) -> Write:
-        """Return the write of a grant."""
+        """Return the write of a lease."""
         return next(write for write in self.writes if write.nonce == nonce)
 
     def written(self, nonce: str, **changes: object) -> State:

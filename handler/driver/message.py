@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["chain_of", "in_one_line", "message_of", "package_of", "shortened", "with_cause", "words_of"]
+__all__ = ["causes_of", "chain_of", "in_one_line", "message_of", "package_of", "shortened", "with_cause", "words_of"]
 
 _PART_MAX_LENGTH: Final = 1500
 _TEXT_MAX_LENGTH: Final = 131_072
@@ -66,6 +66,17 @@ def chain_of(error: BaseException | None) -> Iterator[BaseException]:
             return
         yield error
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def causes_of(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception and its causes (`raise … from`), the outermost first. An error that the script has handled
+    when another one came is no cause of that.
+    """
+    for _ in range(_ERRORS_MAX):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__
 
 
 def package_of(error: BaseException) -> str:

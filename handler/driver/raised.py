@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from handler.driver.batch_errors import behind
-from handler.driver.message import chain_of, package_of, shortened, with_cause, words_of
+from handler.driver.message import causes_of, package_of, shortened, with_cause, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,13 +29,14 @@ _WORKER_FRAME: Final = re.compile(r'^  File "(.+)", line (\d+), in ', re.MULTILI
 
 
 def described(error: BaseException) -> list[dict[str, Any]]:
-    """Return an exception and its causes, the outermost first. Behind the end of a stream comes its batch's error.
+    """Return an exception and its causes, the outermost first: they decide what the failure is. Behind the end of a
+    stream comes its batch's error.
 
     `type` is the name of its class; `ofSpark`: the class is PySpark's, or PySpark's code raised it; `text`: the files
     of PySpark in its traceback, then its message in one line, or a line `CLASS: message` for each exception of Java.
     A message may hold any data, and none can begin a line.
     """
-    return [_described(link) for outer in chain_of(error) for link in (outer, *chain_of(behind(outer)))]
+    return [_described(link) for outer in causes_of(error) for link in (outer, *causes_of(behind(outer)))]
 
 
 def _described(error: BaseException) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Final
 
 __all__ = ["HINT", "is_common", "is_secret", "may_name_a_secret"]
 
-HINT: Final = re.compile(r"pass|pwd|secret|token|key|cred|auth|connection|access|sas")
+HINT: Final = re.compile(r"pass|pwd|secret|token|key|cred|auth|connection|access|sas|cookie|assertion")
 """A quick check before the slow ones: text without any of these, in small letters, contains no name of a secret."""
 
 
@@ -29,7 +29,8 @@ _SEPARATORS: Final = re.compile(r"[^a-z0-9]+")
 # Each at the end of a word, which excludes tokenizer and secretary: `pgpassword`, `authtoken`, `clientsecret1`.
 _CERTAIN: Final = re.compile(
     r"(?:pass_?(?:word|wd|phrase|code)s?|pwd|secrets?|token|credentials?|authorization|api_?key|access_?key|account_?key"
-    r"|private_?key|secret_?key|connection_?string|access_?signature|(?<![a-z])sas)\d*(?=_|\Z)"
+    r"|private_?key|secret_?key|connection_?string|access_?signature|(?:header|set)_cookie"
+    r"|(?:client|oauth2?|jwt)_assertion|(?<![a-z])sas)\d*(?=_|\Z)"
 )
 # These words have harmless meanings, too: the value decides.
 _PASS: Final = re.compile(r"(?:\A|_|db|user|my|pg|sql|root|admin|smtp|ftp|mail|redis)pass\d*\Z")

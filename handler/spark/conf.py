@@ -22,7 +22,8 @@ __all__ = ["merged_conf"]
 
 _MASKED_BY_SPARK: Final = (
     "(?i)secret|pass[_-]?(word|wd|phrase|code)|pwd|token|credential|authorization|(api|access|account|private)[._-]?key"
-    "|connection[._-]?string|access[._-]?signature|(?<![a-z])sas[0-9]*(?![a-z])"
+    "|connection[._-]?string|access[._-]?signature|(header|set)[._-]?cookie"
+    "|(client|oauth2?|jwt)[._-]?assertion|(?<![a-z])sas[0-9]*(?![a-z])"
 )
 """What Spark itself masks in its event log: its own names and the handler's (`secret_names`), no form of a value. Spark
 masks in `SHOW TBLPROPERTIES`, too, what this matches. The handler searches for more when it keeps the log.

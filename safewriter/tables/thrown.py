@@ -25,8 +25,8 @@ _EXISTS_IN_ICEBERG: Final = "org.apache.iceberg.exceptions.AlreadyExistsExceptio
 
 def thrown_by(error: BaseException) -> Iterator[Any]:
     """Yield the exception of Java behind an error of Py4J or PySpark, then its causes; also if the script has raised an
-    error of its own from that one, or while handling it. Nothing for any other error, nor for one that the guard has
-    judged already, and no more from a JVM that is gone.
+    error of its own from that one (`raise … from`). Nothing for any other error, nor for one that the guard has judged
+    already, and no more from a JVM that is gone.
     """
     java = _behind(error)
     for _ in range(_CAUSES_MAX):
@@ -40,9 +40,10 @@ def thrown_by(error: BaseException) -> Iterator[Any]:
 
 
 def _behind(error: BaseException) -> Any:  # noqa: ANN401 - of Py4J, which has no types
-    """Return what Java has thrown for the first error of Py4J or PySpark on the way that a traceback shows, else None.
+    """Return what Java has thrown for the first error of Py4J or PySpark among an error and its causes, else None.
 
-    A `SafeWriterError` ends the way: another block's refusal, whose script goes on in an `except`, is not this one's.
+    An error that the script has handled is no cause of one that came meanwhile. A `SafeWriterError` ends the way:
+    another block's refusal is not this one's.
     """
     link: BaseException | None = error
     for _ in range(_CAUSES_MAX):
@@ -52,7 +53,7 @@ def _behind(error: BaseException) -> Any:  # noqa: ANN401 - of Py4J, which has n
         java: Any = getattr(link, "java_exception", None) or getattr(link, "_origin", None)
         if java is not None:
             return java
-        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+        link = link.__cause__
     return None
 
 

@@ -103,8 +103,9 @@ def named_formats(nodes: Sequence[Node]) -> Iterator[tuple[int, str]]:
         if (text := _argument(call, readers)) is not None:
             yield line_of(call), text
     for number, text in texts(nodes):
+        statement = _STATEMENT.search(text)
         for match in _USING.finditer(text):
-            if _STATEMENT.search(text, 0, match.start()):
+            if statement is not None and statement.end() <= match.start():
                 yield number, match[1]
 
 

@@ -47,6 +47,8 @@ _END_TIMEOUT_S: Final = 5.0
 _POLL_S: Final = 0.2
 _TAIL_LINES: Final = 5
 _BYTES_MAX: Final = 1 << 30
+_LINE_MAX: Final = 256 << 10
+"""The handler keeps no longer event; whoever may write logs there may put a line of any length."""
 _INSTALL: Final = f"{sys.executable} -m pip install 'pyspark==4.1.*'; in a clone call .venv/bin/soal, which has it"
 _APPLICATION: Final = re.compile(r"[\w.-]+")
 _CORE: Final = re.compile(r"spark-core_[\d.]+-(\d.*)\.jar")
@@ -258,8 +260,8 @@ def applications_of(logs: Path) -> Iterator[tuple[Path, str]]:
     none.
     """
     for log in sorted(logs.iterdir()):
-        with log.open(encoding="utf-8", errors="replace") as lines:
-            for line in lines:
+        with log.open(encoding="utf-8", errors="replace") as file:
+            for line in iter(lambda: file.readline(_LINE_MAX), ""):
                 if '"SparkListenerApplicationStart"' in line:
                     # A job may write any file there.
                     with suppress(ValueError, KeyError, TypeError):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -190,13 +189,12 @@ class DeltaSession(SparkScope):
 
     def _is_about_our_table(self, java: Any) -> bool:  # noqa: ANN401 - of Py4J, which has no types
         path = canonical_table(self.table)
-        # The whole path: another table's may begin with ours.
-        ours = rf"://{re.escape(path.bucket)}/{re.escape(path.key)}/?(?=[\s'\"`,;:)\]]|\.?$|\.\s)"
         try:
-            if re.search(ours, str(java.getMessage())):
-                return True
-            name = java.getMessageParameters()["relationName"]
-            return canonical_table(self.spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]["location"]) == path
+            named = {str(name): str(value) for name, value in java.getMessageParameters().items()}
+            place = named.get("path") or named.get("tableLocation")  # a whole value: another table's name may hold ours
+            if place is None:
+                place = self.spark.sql(f"DESCRIBE DETAIL {named['relationName']}").collect()[0]["location"]
+            return canonical_table(place) == path
         except Exception:  # noqa: BLE001 - a name that cannot be resolved, for any reason, is not that of our table
             return False
 

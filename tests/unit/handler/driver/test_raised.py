@@ -40,22 +40,23 @@ def test_an_error_is_told_by_its_type_and_its_words() -> None:
 
 
 def test_what_an_error_came_from_is_told_behind_it() -> None:
-    """The chain holds its cause or the exception being handled, but not one that the script suppressed."""
+    """An exception that the script has handled is no cause: the way without the package may fail for any reason."""
 
-    def from_another(*, hidden: bool) -> None:
+    def from_another(*, is_cause: bool) -> None:
         try:
             import not_anywhere  # type: ignore[import-not-found] # noqa: F401
-        except ImportError:
-            if hidden:
-                raise RuntimeError("no frames") from None
-            raise RuntimeError("no frames")  # noqa: B904 - many scripts do so
+        except ImportError as error:
+            if is_cause:
+                raise RuntimeError("no frames") from error
+            raise OSError("the source does not answer")  # noqa: B904 - the way without the package
 
-    told = described(caught(lambda: from_another(hidden=False)))
+    told = described(caught(lambda: from_another(is_cause=True)))
     assert [(one["type"], one["text"]) for one in told] == [
         ("RuntimeError", "no frames"),
         ("ModuleNotFoundError", "No module named 'not_anywhere'"),
     ]
-    assert len(described(caught(lambda: from_another(hidden=True)))) == 1
+    (own,) = described(caught(lambda: from_another(is_cause=False)))
+    assert own["type"] == "OSError"
 
 
 def captured(words: str, origin: Java | None, name: str = "AnalysisException") -> dict[str, Any]:

@@ -31,6 +31,8 @@ SECRETS = [
     ("https://bucket/x?X-Amz-Signature=0123abcd&X-Amz-Credential=AKIA%2F1", "0123abcd"),
     ("api_key: zzz-123", "zzz-123"),
     ("spark.hadoop.fs.s3a.secret.key=abc123", "abc123"),
+    ("spark.sql.catalog.lake.header.Cookie=session=abc123", "abc123"),
+    ("oauth2-assertion=abc.123.x", "abc.123"),
     ("token=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.sig", "eyJhbGci"),
     ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.sig", "eyJhbGci"),
     ("ghp_abcdefghijklmnopqrstuvwxyz0123", "ghp_"),

@@ -131,3 +131,13 @@ def test_a_log_that_a_job_has_made_up_shows_no_application(tmp_path: Path, start
     tmp_path.joinpath("b").write_bytes(START.replace(b"local-1", b"../x"))
     tmp_path.joinpath("c").write_bytes(START)
     assert list(history.applications_of(tmp_path)) == [(tmp_path / "c", "local-1")]
+
+
+def test_a_line_that_the_handler_does_not_keep_is_read_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may put logs there may put a line that fills this machine's memory."""
+    monkeypatch.setattr(history, "_LINE_MAX", 1000)
+    tmp_path.joinpath("a").write_bytes(START.rstrip(b"\n}") + b', "x": "' + b"x" * 1000 + b'"}\n')
+    tmp_path.joinpath("b").write_bytes(START)
+    assert list(history.applications_of(tmp_path)) == [(tmp_path / "b", "local-1")]

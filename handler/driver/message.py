@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["causes_of", "chain_of", "in_one_line", "message_of", "package_of", "shortened", "with_cause", "words_of"]
+__all__ = ["causes_of", "in_one_line", "message_of", "package_of", "shortened", "with_cause", "words_of"]
 
 _PART_MAX_LENGTH: Final = 1500
 _TEXT_MAX_LENGTH: Final = 131_072
@@ -51,7 +51,7 @@ def message_of(error: BaseException) -> str:
 
 def with_cause(error: BaseException, message: str) -> str:
     """Return an exception's message with the last exception behind it that adds something."""
-    _, *others = chain_of(error)
+    _, *others = causes_of(error, or_context=True)
     causes = [(type(other).__name__, words) for other in others if (words := _message_of(other)) not in message]
     if not causes:
         return message
@@ -59,24 +59,16 @@ def with_cause(error: BaseException, message: str) -> str:
     return f"{message.rstrip(' :;.')}; {cause}" if message else cause
 
 
-def chain_of(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception and those behind it that a traceback shows, the outermost first."""
-    for _ in range(_ERRORS_MAX):
-        if error is None:
-            return
-        yield error
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-
-
-def causes_of(error: BaseException | None) -> Iterator[BaseException]:
+def causes_of(error: BaseException | None, *, or_context: bool = False) -> Iterator[BaseException]:
     """Yield an exception and its causes (`raise … from`), the outermost first. An error that the script has handled
-    when another one came is no cause of that.
+    when another one came is no cause of that; with `or_context` it follows like one, as in a traceback.
     """
     for _ in range(_ERRORS_MAX):
         if error is None:
             return
         yield error
-        error = error.__cause__
+        shows_context = or_context and not error.__suppress_context__
+        error = error.__cause__ or (error.__context__ if shows_context else None)
 
 
 def package_of(error: BaseException) -> str:

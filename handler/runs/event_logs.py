@@ -34,7 +34,7 @@ EVENT_LOGS: Final = "eventlogs/"
 UNFINISHED: Final = ".inprogress"
 """The end of the name of a log without its end, as Spark has it: the application was killed."""
 _BYTES_MAX: Final = 32 << 20
-_EVENT_MAX: Final = 256 << 10
+EVENT_MAX: Final = 256 << 10
 """In bytes. The search takes about 120 bytes for each escape of a text, from the memory of the next run's JVM."""
 _LOGS_MAX: Final = 8
 """A script may stop its Spark and start another one, each with a log of its own."""
@@ -114,7 +114,7 @@ class _Copy:
         for event in events:
             if self.clock() >= self.until_s:
                 break
-            if len(event) <= _EVENT_MAX and (masked := self._masked(event)) is not None:
+            if len(event) <= EVENT_MAX and (masked := self._masked(event)) is not None:
                 kept.append(masked)
         return kept
 

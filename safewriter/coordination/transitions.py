@@ -24,7 +24,7 @@ from safewriter.coordination.record import (
 from safewriter.errors import SettingError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from safewriter.coordination.configuration import Configuration
     from safewriter.coordination.record import OpenWrite, Record
@@ -108,17 +108,22 @@ def goes_first(record: Record, configuration: Configuration, nonce: str) -> Wait
 
 def go_before(record: Record, nonce: str) -> list[Waiter]:
     """Return the waiters whose turns come before that of the waiter `nonce`, as far as the order lets all run now."""
-    own = next((waiter for waiter in record.queue if waiter.nonce == nonce), None)
-    if own is None or not _may_run(record, own):
-        return []
-    earlier = [waiter for waiter in record.queue if waiter.ticket < own.ticket and _may_run(record, waiter)]
-    return sorted(earlier, key=lambda waiter: waiter.ticket)
+    before: list[Waiter] = []
+    for waiter in _able(record):
+        if waiter.nonce == nonce:
+            return before
+        before.append(waiter)
+    return []
 
 
 def next_waiter(record: Record) -> Waiter | None:
     """Return the waiter that takes the free lock next, if no other job asks."""
-    waiters = sorted(record.queue, key=lambda waiter: waiter.ticket)
-    return next((waiter for waiter in waiters if _may_run(record, waiter)), None)
+    return next(_able(record), None)
+
+
+def _able(record: Record) -> Iterator[Waiter]:
+    """Yield the waiters that the order lets run now, by their tickets."""
+    return (one for one in sorted(record.queue, key=lambda one: one.ticket) if _may_run(record, one))
 
 
 def _may_run(record: Record, waiter: Waiter) -> bool:

@@ -270,8 +270,7 @@ class S3ObjectStore:
     def _conditional(self, key: str, body: bytes, condition: dict[str, str], tag: str) -> str:
         """Write under a condition; after any refusal or doubt read back, since equal bytes can only be our own."""
         more: dict[str, Any] = {**condition, "Tagging": tag} if tag else {**condition}
-        is_doubtful = False  # an earlier try had no answer, and may still land
-        for pause_s in (*PAUSES_S, None):
+        for number, pause_s in enumerate((*PAUSES_S, None)):
             try:
                 answer = self._client.put_object(Bucket=self._bucket, Key=self._prefix + key, Body=body, **more)
                 return answer["ETag"]
@@ -283,9 +282,8 @@ class S3ObjectStore:
                     raise PreconditionFailed(self.uri(key)) from error
                 if pause_s is None or not may_pass(error):
                     failed = failure("PUT", self.uri(key), error)
-                    failed.denied = failed.denied and not is_doubtful
+                    failed.denied = failed.denied and not number  # an earlier try had no answer, and may still land
                     raise failed from error
-                is_doubtful = True
                 self._sleep(pause_s)
         raise AssertionError
 

@@ -89,10 +89,7 @@ class RetryConfig:
 
     def __post_init__(self) -> None:
         check_count("shard_retry: max_retries", self.max_retries, at_least=0)
-        check_number(
-            "shard_retry: initial_backoff_s",
-            self.initial_backoff_s,
-        )
+        check_number("shard_retry: initial_backoff_s", self.initial_backoff_s)
         check_number("shard_retry: backoff_multiplier", self.backoff_multiplier, at_least=1)
 
 

@@ -1,5 +1,4 @@
-"""The exceptions of Java behind an error: the guard judges an error by their classes and conditions, never
-by a text.
+"""The exceptions of Java behind an error: the guard judges an error by their classes and conditions, never by a text.
 
 The text of an error holds data, such as a cell that could not be cast, and the name of an object; whoever writes those
 could have them say anything.

@@ -60,11 +60,9 @@ def info(
     """Show a snapshot: its run, its rule, its shards. Exit code 1 if there is none."""
     source = source_of(prefix, call)
     named = source.named(ref)
-    manifest = source.manifest(named.manifest_ref, named.sha256)
-    is_current = ref is None or ref == source.named().manifest_ref
-    call.out.show(
-        snapshot_view(SnapshotReport.of_manifest(prefix, named.manifest_ref, manifest, is_current=is_current))
-    )
+    manifest = source.manifest(named.ref, named.sha256)
+    is_current = ref is None or ref == source.named().ref
+    call.out.show(snapshot_view(SnapshotReport.of_manifest(prefix, named.ref, manifest, is_current=is_current)))
 
 
 @app.command()
@@ -178,7 +176,7 @@ def verify(
 
     source = source_of(prefix, call)
     with Counting(call.out.talk, f"looking at {prefix}") as counting:
-        verification = look(source, source.named(ref).manifest_ref, keys_max=keys_max, done=counting.show)
+        verification = look(source, ref, keys_max=keys_max, done=counting.show)
     call.out.show(verify_view(VerifyReport.of_prefix(prefix, verification)))
     if not verification.is_sound:
         raise typer.Exit(EXIT_FAILED)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from handler.input_errors import InputError
 from handler.process.tree import die_with_parent
-from handler.runs.event_logs import UNFINISHED, prefix_of
+from handler.runs.event_logs import EVENT_MAX, UNFINISHED, prefix_of
 from handler.spark.installation import find_java, find_pyspark
 from handler.spark.jvm_options import MODULE_OPTIONS
 from safewriter.errors import UnsupportedError
@@ -47,8 +47,6 @@ _END_TIMEOUT_S: Final = 5.0
 _POLL_S: Final = 0.2
 _TAIL_LINES: Final = 5
 _BYTES_MAX: Final = 1 << 30
-_LINE_MAX: Final = 256 << 10
-"""The handler keeps no longer event; whoever may write logs there may put a line of any length."""
 _INSTALL: Final = f"{sys.executable} -m pip install 'pyspark==4.1.*'; in a clone call .venv/bin/soal, which has it"
 _APPLICATION: Final = re.compile(r"[\w.-]+")
 _CORE: Final = re.compile(r"spark-core_[\d.]+-(\d.*)\.jar")
@@ -261,7 +259,8 @@ def applications_of(logs: Path) -> Iterator[tuple[Path, str]]:
     """
     for log in sorted(logs.iterdir()):
         with log.open(encoding="utf-8", errors="replace") as file:
-            for line in iter(lambda: file.readline(_LINE_MAX), ""):
+            # The handler keeps no longer event; whoever may write logs there may put a line of any length.
+            for line in iter(lambda: file.readline(EVENT_MAX), ""):
                 if '"SparkListenerApplicationStart"' in line:
                     # A job may write any file there.
                     with suppress(ValueError, KeyError, TypeError):

@@ -120,24 +120,33 @@ class SigV4(_Before):
 
 
 @dataclass
-class Vending(_Before):
-    """A catalog that lends keys for the tables' files, `AKIALENT<number>`, until the test ends them.
-
-    Without such a key nobody reads or writes a file but the catalog its metadata.
-    """
+class _OfFiles(_Before):
+    """A rule that also stands in front of a table's files, of which the catalog itself has only the metadata."""
 
     lake: str
     prefix: str
-    renews: bool = False
-    """Whether its answers say that the keys end now, and where new ones are."""
-    lent: int = 0
-    ended: int = 0
-    denied: list[str] = field(default_factory=list)
 
     def on(self, s3: EmbeddedS3) -> None:
         super().on(s3)
         files = Match(bucket=self.lake, key=rf"^{self.prefix}(?!.*\.metadata\.json$)")
         s3.wire.add(Rule(files, self._file, times=None))
+
+    @abstractmethod
+    def _file(self, request: Request) -> Reply: ...
+
+
+@dataclass
+class Vending(_OfFiles):
+    """A catalog that lends keys for the tables' files, `AKIALENT<number>`, until the test ends them.
+
+    Without such a key nobody reads or writes a file but the catalog its metadata.
+    """
+
+    renews: bool = False
+    """Whether its answers say that the keys end now, and where new ones are."""
+    lent: int = 0
+    ended: int = 0
+    denied: list[str] = field(default_factory=list)
 
     def end(self) -> None:
         self.ended = self.lent
@@ -177,18 +186,11 @@ class Vending(_Before):
 
 
 @dataclass
-class Signing(_Before):
+class Signing(_OfFiles):
     """A catalog that signs the requests for the tables' files with a key of its own, `AKIASIGNER`."""
 
-    lake: str
-    prefix: str
     signed: int = 0
     denied: list[str] = field(default_factory=list)
-
-    def on(self, s3: EmbeddedS3) -> None:
-        super().on(s3)
-        files = Match(bucket=self.lake, key=rf"^{self.prefix}(?!.*\.metadata\.json$)")
-        s3.wire.add(Rule(files, self._file, times=None))
 
     def _file(self, request: Request) -> Reply:
         if request.access_key != "AKIASIGNER":

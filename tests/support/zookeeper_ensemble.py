@@ -7,14 +7,23 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Self
 
+import pytest
+
 from tests.support.waiting import until
 from tests.support.zookeeper_server import ZooKeeper
 
-__all__ = ["DEBIAN", "Ensemble"]
+__all__ = ["Ensemble", "debian"]
 
 _SIZE: Final = 3
-DEBIAN: Final = Path("/usr/share/java/zookeeper.jar")
+_DEBIAN: Final = Path("/usr/share/java/zookeeper.jar")
 """The classpath of Debian's package zookeeper: the jar's manifest names the others."""
+
+
+def debian() -> str:
+    """Return the classpath of Debian's ZooKeeper; skip the test if it is not installed."""
+    if not _DEBIAN.is_file():
+        pytest.skip("ZooKeeper is not installed (Debian: apt install zookeeper)")
+    return str(_DEBIAN)
 
 
 class Ensemble:

@@ -22,7 +22,17 @@ from safewriter.snapshots.format.places import canonical_url
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CONTENT_TYPE", "CURRENT", "CURRENT_MAX_BYTES", "Current", "Past", "Publication", "manifest_key", "stamp"]
+__all__ = [
+    "CONTENT_TYPE",
+    "CURRENT",
+    "CURRENT_MAX_BYTES",
+    "Current",
+    "ManifestAt",
+    "Past",
+    "Publication",
+    "manifest_key",
+    "stamp",
+]
 
 CONTENT_TYPE: Final = "application/x-sqlite3"
 CURRENT: Final = "_CURRENT"
@@ -44,6 +54,14 @@ class Publication:
     rows: int
     bytes: int
     at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestAt:
+    """A manifest in the store, with the SHA-256 of its file; None if that is unknown."""
+
+    ref: str
+    sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

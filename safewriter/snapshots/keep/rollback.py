@@ -14,11 +14,12 @@ from safewriter.snapshots.errors import (
     ReaderStateError,
     ShardDamagedError,
 )
+from safewriter.snapshots.format.current import ManifestAt
 from safewriter.snapshots.format.places import canonical_url
 from safewriter.snapshots.keep.history import HistoryEntry, entries
 from safewriter.snapshots.keep.removal import is_kept
 from safewriter.snapshots.routing.routing import routing_of
-from safewriter.snapshots.write.publish import ManifestAt, Publisher
+from safewriter.snapshots.write.publish import Publisher
 
 if TYPE_CHECKING:
     from safewriter.snapshots.format.current import Current

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 import weakref
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -65,14 +66,16 @@ class SnapshotReader:
         if cache_limit_bytes is not None:
             check_count("cache_limit_bytes", cache_limit_bytes)
         self._source = Source(s3_prefix, open_store)
-        self._opening = s3_prefix, open_store, cache, cache_limit_bytes
+        self._again = partial(
+            SnapshotReader, s3_prefix, open_store=open_store, cache=cache, cache_limit_bytes=cache_limit_bytes
+        )
         self._looked_s = time.monotonic()
         named = self._source.named(manifest_ref)
         self._refreshing = threading.Lock()
         self._snapshot: Snapshot | None = None
         self._remove: Callable[[], object] | None = None
         try:
-            with usable(named.manifest_ref):
+            with usable(named.ref):
                 if cache is None:
                     cache = Path(tempfile.mkdtemp(prefix="soal-snapshot-"))
                     self._remove = weakref.finalize(self, _remove, cache, os.getpid())
@@ -88,7 +91,7 @@ class SnapshotReader:
             raise
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _opened_again, (*self._opening, self.manifest_ref)
+        return partial(self._again, manifest_ref=self.manifest_ref), ()
 
     def __enter__(self) -> Self:
         return self
@@ -142,7 +145,7 @@ class SnapshotReader:
         with self._refreshing:
             began_s = time.monotonic()
             named = self._source.named()
-            changed = named.manifest_ref != self._opened().ref
+            changed = named.ref != self._opened().ref
             if changed:
                 self._snapshot = Snapshot(named, self._source, self._cache)
             self._looked_s = began_s
@@ -165,22 +168,6 @@ class SnapshotReader:
         if snapshot is None:
             raise ReaderStateError("the reader is closed")
         return snapshot
-
-
-def _opened_again(
-    s3_prefix: str,
-    open_store: OpenStore | None,
-    cache: Path | str | None,
-    cache_limit_bytes: int | None,
-    manifest_ref: str,
-) -> SnapshotReader:
-    return SnapshotReader(
-        s3_prefix,
-        open_store=open_store,
-        cache=cache,
-        cache_limit_bytes=cache_limit_bytes,
-        manifest_ref=manifest_ref,
-    )
 
 
 def _remove(folder: Path, pid: int) -> None:

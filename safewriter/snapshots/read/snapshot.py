@@ -13,7 +13,7 @@ from safewriter.snapshots.routing.routing import Routing, routing_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from safewriter.snapshots.format.current import Past
+    from safewriter.snapshots.format.current import ManifestAt
     from safewriter.snapshots.format.encoding import Key
     from safewriter.snapshots.format.manifest import Manifest
     from safewriter.snapshots.read.cache import CacheFolder
@@ -29,8 +29,8 @@ class Snapshot:
 
     __slots__ = ("_encoding", "_local", "_shards", "manifest", "ref", "routing")
 
-    def __init__(self, named: Past, source: Source, cache: CacheFolder) -> None:
-        self.ref = ref = named.manifest_ref
+    def __init__(self, named: ManifestAt, source: Source, cache: CacheFolder) -> None:
+        self.ref = ref = named.ref
         self.manifest: Manifest = source.manifest(ref, named.sha256)
         try:
             self.routing: Routing = routing_of(self.manifest.sharding, self.manifest.num_dbs)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from safewriter.objects.store import TooLarge
 from safewriter.snapshots.errors import ManifestParseError, ReaderStateError
-from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current, Past
+from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current, ManifestAt
 from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES, Manifest
 from safewriter.snapshots.format.places import prefix_of
 from safewriter.snapshots.format.shard_file import FILE_NAME
@@ -64,7 +64,7 @@ class Source:
             raise ReaderStateError(f"there is no {self.store.uri(CURRENT)}: nothing was published yet")
         return stored, Current.decode(stored.body, self.store.uri(CURRENT))
 
-    def named(self, ref: str | None = None) -> Past:
+    def named(self, ref: str | None = None) -> ManifestAt:
         """Return a manifest as `_CURRENT` names it: the current one, or the given one, if need be without its digest.
 
         Raises as `current` does, and `ReaderStateError` if no manifest is current.
@@ -73,7 +73,7 @@ class Source:
         ref = ref or current.manifest_ref
         if ref is None:
             raise ReaderStateError(f"{self.store.uri(CURRENT)} points to no snapshot: nothing was published yet")
-        return Past(ref, current.updated_at, current.sha256_of(ref))
+        return ManifestAt(ref, current.sha256_of(ref))
 
     def manifest(self, ref: str, sha256: str | None = None) -> Manifest:
         """Read a manifest. Raises `ManifestParseError` if it is not there, not below the prefix, damaged, or has not

@@ -67,15 +67,16 @@ class Verification:
 
 
 def verify(
-    source: Source, ref: str, *, keys_max: int | None = None, done: Callable[[int], None] = lambda _: None
+    source: Source, ref: str | None = None, *, keys_max: int | None = None, done: Callable[[int], None] = lambda _: None
 ) -> Verification:
-    """Fetch each shard and check its size, content, rows and keys.
+    """Fetch each shard of a manifest, or of the current one, and check its size, content, rows and keys.
 
     `keys_max`: how many keys of each shard to route again, evenly spread; None: all of them. `done` gets the number of
     shards checked so far. Raises `ManifestParseError` if the manifest cannot be read, `ReaderStateError` without
     `_CURRENT`, or if a shard does not fit on this machine, `StoreError` if the store does not answer.
     """
-    manifest = source.manifest(ref, source.named(ref).sha256)
+    named = source.named(ref)
+    ref, manifest = named.ref, source.manifest(named.ref, named.sha256)
     try:
         routing = routing_of(manifest.sharding, manifest.num_dbs)
     except ValueError as error:

@@ -14,7 +14,14 @@ from safewriter.snapshots.errors import (
     PublishConflictError,
     PublishCurrentError,
 )
-from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current, Publication, manifest_key
+from safewriter.snapshots.format.current import (
+    CURRENT,
+    CURRENT_MAX_BYTES,
+    Current,
+    ManifestAt,
+    Publication,
+    manifest_key,
+)
 from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES, Manifest
 
 if TYPE_CHECKING:
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
 
     from safewriter.objects.store import ObjectStore
 
-__all__ = ["Base", "ManifestAt", "Publisher"]
+__all__ = ["Base", "Publisher"]
 
 _PAUSES_S: Final = (1.0, 2.0, 4.0)
 _TRIES: Final = 20
@@ -53,14 +60,6 @@ class Base:
     def has_fenced(self, attempt: str) -> bool:
         """Return whether a settler has fenced the attempt."""
         return self.current is not None and attempt in self.current.fenced
-
-
-@dataclass(frozen=True, slots=True)
-class ManifestAt:
-    """A manifest in the store, with the SHA-256 of its file; None if that is unknown."""
-
-    ref: str
-    sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,16 +219,14 @@ class Publisher:
         """Write, and again after an error that may pass. Raises `ManifestPublishError` if the store refuses the caller
         at once: no request of this write can have landed.
         """
-        is_first = True
-        for pause_s in (*_PAUSES_S, None):
+        for number, pause_s in enumerate((*_PAUSES_S, None)):
             try:
                 write()
             except StoreError as error:
-                if error.denied and is_first:
+                if error.denied and not number:
                     raise ManifestPublishError(f"nothing was published: {error}") from error
                 if error.denied or pause_s is None:
                     raise
                 self.sleep(pause_s)
-                is_first = False
             else:
                 return

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from soal.testing.s3 import EmbeddedS3
+from tests.support import zookeeper_ensemble
 from tests.support.account_tables import AccountTables, account_without_docker
 from tests.support.dynalite import Dynalite
 from tests.support.lock_arena import Arena
 from tests.support.lock_services import DYNAMODBS, S3, SERVICES, Share
 from tests.support.zookeeper import start_zookeeper
-from tests.support.zookeeper_ensemble import DEBIAN, Ensemble
+from tests.support.zookeeper_ensemble import Ensemble
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -71,9 +72,7 @@ def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
 @pytest.fixture(scope="session")
 def debian(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
     """Three servers of Debian's ZooKeeper."""
-    if not DEBIAN.is_file():
-        pytest.skip("ZooKeeper is not installed (Debian: apt install zookeeper)")
-    with Ensemble(tmp_path_factory.mktemp("debian"), classpath=str(DEBIAN)) as ensemble:
+    with Ensemble(tmp_path_factory.mktemp("debian"), classpath=zookeeper_ensemble.debian()) as ensemble:
         yield ensemble
 
 

@@ -12,7 +12,7 @@ from safewriter.errors import TurnLostError
 from tests.support.lock_arena import Arena
 from tests.support.waiting import until
 from tests.support.windows import check_windows
-from tests.support.zookeeper_ensemble import DEBIAN, Ensemble
+from tests.support.zookeeper_ensemble import Ensemble, debian
 from tests.support.zookeeper_service import ZooKeeperLocks
 
 if TYPE_CHECKING:
@@ -28,9 +28,7 @@ JOBS, TURNS, DEATHS = 4, 60, 6
 @pytest.fixture(params=["pyspark", "debian"])
 def mortal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ensemble]:
     """Three servers of one test."""
-    if request.param == "debian" and not DEBIAN.is_file():
-        pytest.skip("ZooKeeper is not installed (Debian: apt install zookeeper)")
-    with Ensemble(tmp_path, classpath=None if request.param == "pyspark" else str(DEBIAN)) as ensemble:
+    with Ensemble(tmp_path, classpath=None if request.param == "pyspark" else debian()) as ensemble:
         yield ensemble
 
 

@@ -15,10 +15,10 @@ from safewriter.record.document import Checkpoint, CommitPoint
 from safewriter.record.liveness import GRACE_MS
 from safewriter.schedule import Schedule
 from safewriter.settle.recovery import Cause, Evidence, Recovery
-from safewriter.snapshots.format.current import CURRENT, Current
+from safewriter.snapshots.format.current import CURRENT, Current, ManifestAt
 from safewriter.snapshots.settle.leftovers import BuildId
 from safewriter.snapshots.settle.table import SnapshotTable, name_of, names_of
-from safewriter.snapshots.write.publish import ManifestAt, Publisher
+from safewriter.snapshots.write.publish import Publisher
 from safewriter.tables.session import TableState
 from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST, SHARD

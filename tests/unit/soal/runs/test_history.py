@@ -137,7 +137,7 @@ def test_a_line_that_the_handler_does_not_keep_is_read_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever may put logs there may put a line that fills this machine's memory."""
-    monkeypatch.setattr(history, "_LINE_MAX", 1000)
+    monkeypatch.setattr(history, "EVENT_MAX", 1000)
     tmp_path.joinpath("a").write_bytes(START.rstrip(b"\n}") + b', "x": "' + b"x" * 1000 + b'"}\n')
     tmp_path.joinpath("b").write_bytes(START)
     assert list(history.applications_of(tmp_path)) == [(tmp_path / "b", "local-1")]

@@ -439,7 +439,7 @@ def test_shards_of_several_objects_stay_or_go_as_a_whole(world: World) -> None:
     world.passes(days=10)
     assert removed(clean(world), Kind.SHARD)
     assert world.keys("shards/") == named
-    assert len(named) == 2 * len(world.source.manifest(world.source.named().manifest_ref).shards)
+    assert len(named) == 2 * len(world.source.manifest(world.source.named().ref).shards)
 
 
 def test_a_changed_manifest_leads_no_clean_up(world: World) -> None:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.snapshots.errors import PublishConflictError, ReaderStateError
-from safewriter.snapshots.format.current import CURRENT
+from safewriter.snapshots.format.current import CURRENT, ManifestAt
 from safewriter.snapshots.keep.history import entries, history
-from safewriter.snapshots.write.publish import ManifestAt
 from tests.support.snapshots import build
 from tests.unit.safewriter.snapshots.conftest import ROWS
 

@@ -23,7 +23,7 @@ from safewriter.objects import s3
 from safewriter.objects.store import StoreError
 from safewriter.snapshots.errors import ConfigValidationError, KeyRangeError, ManifestParseError, ReaderStateError
 from safewriter.snapshots.format import database
-from safewriter.snapshots.format.current import CURRENT
+from safewriter.snapshots.format.current import CURRENT, ManifestAt
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.read import cache as cache_module
 from safewriter.snapshots.read import snapshot
@@ -31,7 +31,7 @@ from safewriter.snapshots.read.reader import SnapshotReader
 from safewriter.snapshots.read.source import Source
 from safewriter.snapshots.read.verification import verify
 from safewriter.snapshots.routing.hashing import digest
-from safewriter.snapshots.write.publish import ManifestAt, Publisher
+from safewriter.snapshots.write.publish import Publisher
 from tests.support.snapshots import PREFIX, Bucket, Folder, build, publish
 from tests.support.waiting import until
 

@@ -16,10 +16,9 @@ from safewriter.settle.one_write import Action, settle_one
 from safewriter.settle.recovery import Cause
 from safewriter.settle.sweeper import Look, Sweep, Sweeper
 from safewriter.snapshots.errors import PublishConflictError
-from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current
+from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current, ManifestAt
 from safewriter.snapshots.settle.leftovers import BuildId, published_key
 from safewriter.snapshots.settle.table import name_of
-from safewriter.snapshots.write.publish import ManifestAt
 from safewriter.snapshots.write.session import PublicationState
 from safewriter.tables.registry import format_of
 from safewriter.tables.table import Intent, Landed, Trace, UndecidableError

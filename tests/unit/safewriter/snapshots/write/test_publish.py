@@ -11,9 +11,9 @@ import pytest
 
 from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.snapshots.errors import ManifestPublishError, PublishConflictError, PublishCurrentError
-from safewriter.snapshots.format.current import CURRENT, Current
+from safewriter.snapshots.format.current import CURRENT, Current, ManifestAt
 from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES, Manifest
-from safewriter.snapshots.write.publish import ManifestAt, Publisher
+from safewriter.snapshots.write.publish import Publisher
 from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -11,10 +12,10 @@ from safewriter.deadline import epoch_ms
 from safewriter.errors import NotCommittedError
 from safewriter.objects.store import StoreError
 from safewriter.snapshots.errors import ManifestPublishError, PublishConflictError
-from safewriter.snapshots.format.current import CURRENT
+from safewriter.snapshots.format.current import CURRENT, ManifestAt
 from safewriter.snapshots.settle.leftovers import BuildId
 from safewriter.snapshots.settle.table import DECIDED_MS, name_of
-from safewriter.snapshots.write.publish import ManifestAt, Publisher
+from safewriter.snapshots.write.publish import Publisher
 from safewriter.snapshots.write.session import SnapshotSession
 from tests.unit.safewriter.snapshots.bench import WHOLE_MS, Bench
 
@@ -106,11 +107,7 @@ def test_a_publication_without_an_answer_is_left_to_the_pointer(
     held = bench.claim()
     session = opened(bench, held, monkeypatch)
     session.stage(bench.build(held))
-
-    def unanswered(*_: object, **__: object) -> str:
-        raise StoreError("no answer")
-
-    monkeypatch.setattr(bench.lake, "create", unanswered)
+    monkeypatch.setattr(bench.lake, "create", Mock(side_effect=StoreError("no answer")))
     monkeypatch.setattr(Publisher, "write_manifest", lambda *_, **__: ManifestAt("s3://lake/m"))
     with pytest.raises(StoreError, match="nobody knows whether"):
         session.publish()
@@ -126,11 +123,7 @@ def test_a_build_that_may_not_write_the_pointer_has_published_nothing(
     session = opened(bench, held, monkeypatch)
     session.stage(bench.build(held))
     monkeypatch.setattr(Publisher, "write_manifest", lambda *_, **__: ManifestAt("s3://lake/m"))
-
-    def denied(*_: object, **__: object) -> str:
-        raise StoreError("no right", denied=True)
-
-    monkeypatch.setattr(bench.lake, "create", denied)
+    monkeypatch.setattr(bench.lake, "create", Mock(side_effect=StoreError("no right", denied=True)))
     with pytest.raises(ManifestPublishError, match="nothing was published"):
         session.publish()
     assert (session.report().passed, session.report().answered) == (False, True)

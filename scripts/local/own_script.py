@@ -139,8 +139,13 @@ def written(new: Commits, target: Target) -> tuple[Written, ...]:
 def _delta(uri: str, aws: Mapping[str, str]) -> str:
     from scripts.tables.delta import options  # imports deltalake
 
-    table = f"DeltaTable({json.dumps(uri)}, storage_options={json.dumps(options(aws))})"
-    return _command(f"from deltalake import DeltaTable; print({table}.to_pandas())")
+    # DataFusion reads it. `DeltaTable.to_pandas` leaves threads that wait for Python: one process in 20 aborts at exit.
+    table = f"table = DeltaTable({json.dumps(uri)}, storage_options={json.dumps(options(aws))});"
+    rows = 'rows = QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all();'
+    return _command(
+        f"import pyarrow; from deltalake import DeltaTable, QueryBuilder; {table} {rows}"
+        " print(pyarrow.table(rows).to_pandas())"
+    )
 
 
 def _iceberg(metadata: str, aws: Mapping[str, str]) -> str:

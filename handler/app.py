@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 import traceback
-import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +23,7 @@ from handler.stages.prepare import prepare
 from handler.stages.progress import Invocation, Progress
 from handler.stages.run import run
 from safewriter.deadline import Deadline, epoch_ms
+from safewriter.entropy import renew, unique_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,11 +74,12 @@ def _attempt(
     global _warm
     close_to_others()
     cold_start, _warm = not _warm, True
+    renew(request_id)
     began_ms = epoch_ms()
     invocation = Invocation(
         deadline=Deadline(began_ms + context.get_remaining_time_in_millis(), began_ms),
         request_id=request_id,
-        run_id=uuid.uuid4().hex,
+        run_id=unique_id(),
         memory_mb=int(context.memory_limit_in_mb),
         cold_start=cold_start,
         function=context.invoked_function_arn,

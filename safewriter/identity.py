@@ -6,11 +6,11 @@ import hashlib
 import json
 import os
 import re
-import uuid
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from safewriter.bounds import short
+from safewriter.entropy import unique_id
 from safewriter.errors import StepError, UnsupportedError
 from safewriter.objects.location import Location
 
@@ -67,7 +67,7 @@ class _Process:
 
     def draw(self) -> None:
         """Make this process a new run."""
-        self.run_id = uuid.uuid4().hex
+        self.run_id = unique_id()
 
 
 _PROCESS: Final = _Process()
@@ -144,7 +144,7 @@ class Attempt:
     @classmethod
     def draw(cls) -> Attempt:
         """Draw a new nonce of 16 hexadecimal digits."""
-        return cls(uuid.uuid4().hex[:16])
+        return cls(unique_id()[:16])
 
     def file_prefix(self, write_key: str, epoch: int) -> str:
         """Return the prefix of the name of every data file of this attempt; without the last dash, the attempt's name.

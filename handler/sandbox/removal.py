@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import stat
-import uuid
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from safewriter.entropy import unique_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -74,7 +75,7 @@ class _Emptying:
         self._top = top
         self._ask = may_go_on
         self.is_stopped = False
-        self._prefix = f".soal-{uuid.uuid4().hex}-"
+        self._prefix = f".soal-{unique_id()}-"
         self._number = 0
         self._todo: deque[str] = deque()
         self.stuck = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import uuid
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -19,6 +18,7 @@ from safewriter.coordination.record import End
 from safewriter.coordination.stream import Batches, run_stream
 from safewriter.coordination.takeover import decided, settle
 from safewriter.coordination.turn import Turn
+from safewriter.entropy import unique_id
 from safewriter.errors import SafeWriterError, SettingError, TurnBlockedError, UsageError
 from safewriter.objects.store import StoreError
 
@@ -111,7 +111,7 @@ class JobCoordinator:
             self._turn, self._previous = borrowed, borrowed.previous
             current.begin(borrowed, stream)
             return borrowed
-        nonce = uuid.uuid4().hex[:16]
+        nonce = unique_id()[:16]
         both = self._may_wait if may_wait is None else lambda: may_wait() and self._may_wait()
         acquirer = Acquirer(self.backend, self.configuration, nonce, self._run, self._run_has_one_turn, may_wait=both)
         stored, times = acquirer.acquire()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Barrier
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.coordination.backend import RecordChanged
 from safewriter.coordination.record import Record
+from safewriter.entropy import unique_id
 from safewriter.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def check(backend: Backend) -> None:
 
     Each probe has its own record, which is never deleted, so concurrent probes do not disturb each other.
     """
-    record = Record(f"{_PREFIX}-{uuid.uuid4().hex}")
+    record = Record(f"{_PREFIX}-{unique_id()}")
     if (winners := _winners(backend, record, None)) != 1:
         raise _refused(backend, f"{winners} of {_WRITERS} writers created one record that was not there")
     for _ in range(_ROUNDS):

@@ -6,7 +6,6 @@ A record is never deleted: its token must only grow, and its writes must stay un
 from __future__ import annotations
 
 import json
-import uuid
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.bounds import checked, short
 from safewriter.coordination.configuration import Configuration, Edge, FirstRun, Mode
+from safewriter.entropy import unique_id
 from safewriter.errors import SettingError, UnknownVersionError, UnreadableCheckpointError
 from safewriter.objects.location import Location
 from safewriter.parsing import parsed
@@ -209,11 +209,11 @@ class Record:
         return self.holder is not None and self.holder.nonce == nonce
 
     def encode(self) -> bytes:
-        """Return the document. It has a random id, so two changes never have equal bytes, nor equal ETags.
+        """Return the document. It has a unique id, so two changes never have equal bytes, nor equal ETags.
 
         Raises `UnreadableCheckpointError` if `decode` would refuse it, so that the stored record stays readable.
         """
-        document = {"version": SCHEMA_VERSION, "change": uuid.uuid4().hex, **_fields(self)}
+        document = {"version": SCHEMA_VERSION, "change": unique_id(), **_fields(self)}
         body = json.dumps(document, default=_fields).encode()
         self.decode(body, f"the next record of {self.lock}, which is not written,")
         return body

@@ -268,7 +268,9 @@ class S3ObjectStore:
         return self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._prefix + prefix, **more)  # type: ignore[arg-type]
 
     def _conditional(self, key: str, body: bytes, condition: dict[str, str], tag: str) -> str:
-        """Write under a condition; after any refusal or doubt read back, since equal bytes can only be our own."""
+        """Write under a condition; after any refusal or doubt read back: the bytes have an id of this process
+        (`safewriter.entropy`), so equal ones are its own.
+        """
         more: dict[str, Any] = {**condition, "Tagging": tag} if tag else {**condition}
         for number, pause_s in enumerate((*PAUSES_S, None)):
             try:

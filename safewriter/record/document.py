@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import uuid
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.bounds import checked, short, shortened, space_bytes, whole
+from safewriter.entropy import unique_id
 from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
 from safewriter.identity import Attempt, check_write_key
 from safewriter.parsing import parsed
@@ -297,7 +297,7 @@ def _written(document: Checkpoint) -> dict[str, Any]:
         "version_before": fields["attempts"][-1]["version_before"],
         "run_id": document.attempt.run_id,
         "deadline_ms": document.attempt.deadline_ms,
-        "nonce": uuid.uuid4().hex,
+        "nonce": unique_id(),
     }
 
 

@@ -13,11 +13,11 @@ import errno
 import json
 import os
 import threading
-import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from safewriter.deadline import epoch_ms
+from safewriter.entropy import unique_id
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Journal:
         self._cut = self._closed = False
         self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         # If this first line is missing, the file was truncated, however much is appended afterwards.
-        self._head = _line("journal_begun", {"token": uuid.uuid4().hex})
+        self._head = _line("journal_begun", {"token": unique_id()})
         try:
             _write(self._handle, self._head, path)
         except OSError:

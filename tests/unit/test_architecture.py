@@ -239,6 +239,13 @@ def test_no_client_takes_a_foreign_answer() -> None:
         assert [*clients_of(made)] == [made]
 
 
+def test_ids_are_drawn_in_one_place() -> None:
+    """Two copies of a process share what its kernel alone gives (`safewriter.entropy`). A secret may be shared."""
+    sources = [path for room in ("handler", "safewriter") for path in (ROOT / room).rglob("*.py")]
+    found = {path for path in sources if re.search(r"uuid[14]\(|token_(hex|bytes)|urandom", path.read_text("utf-8"))}
+    assert found == {ROOT / "safewriter/entropy.py"}
+
+
 def test_nothing_but_set_up_installs_system_packages() -> None:
     """Only one module runs apt, and only the program of scripts/setup imports it."""
     sources = [path for room in MAY_IMPORT for path in (ROOT / room).rglob("*.py")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import time
-import uuid
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -12,6 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from safewriter.coordination.backend import RecordChanged, Stored
 from safewriter.coordination.configuration import PREFIX
 from safewriter.coordination.record import Record
+from safewriter.entropy import unique_id
 from safewriter.errors import SettingError, UnreadableCheckpointError
 from safewriter.objects.client import client_of
 from safewriter.objects.rights import lacking
@@ -95,7 +95,7 @@ class DynamoDBBackend:
 
         Each write has its own id, so an item with that id is the one written here.
         """
-        change = uuid.uuid4().hex
+        change = unique_id()
         for pause_s in (*PAUSES_S, None):
             try:
                 self._put(record, change, after)

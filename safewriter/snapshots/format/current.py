@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-import uuid
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from safewriter.bounds import count, short, whole
+from safewriter.entropy import unique_id
 from safewriter.parsing import parsed
 from safewriter.snapshots.errors import ManifestParseError, ManifestPublishError
 from safewriter.snapshots.format.places import canonical_url
@@ -93,7 +93,7 @@ class Current:
     fenced: Mapping[str, int] = field(default_factory=dict)
     history: tuple[Past, ...] = ()
     """The last publications, the newest first."""
-    nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
+    nonce: str = field(default_factory=unique_id)
 
     def encode(self) -> bytes:
         """Return the JSON document. Raises `ManifestPublishError` if it is too large, or `decode` would refuse it."""
@@ -175,7 +175,7 @@ class Current:
 
     def changed(self, **changes: Any) -> Self:  # noqa: ANN401 - fields of this class
         """Return a copy with these changes and a new nonce."""
-        return replace(self, **changes, nonce=uuid.uuid4().hex)
+        return replace(self, **changes, nonce=unique_id())
 
     def moved(
         self,

@@ -8,9 +8,9 @@ clean-up has its own notice: one may keep the manifest while another one, which 
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
+from safewriter.entropy import unique_id
 from safewriter.objects.store import is_there
 from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current
 
@@ -33,7 +33,7 @@ def is_kept(store: ObjectStore, key: str) -> bool:
 
 def remove_manifest(store: ObjectStore, key: str) -> bool:
     """Remove a manifest unless it is current; return whether it is gone. Raises `StoreError`, `ManifestParseError`."""
-    notice = f"{notices_of(key)}{uuid.uuid4().hex}"
+    notice = f"{notices_of(key)}{unique_id()}"
     store.put(notice, b"")
     try:
         stored = store.get(CURRENT, max_bytes=CURRENT_MAX_BYTES)

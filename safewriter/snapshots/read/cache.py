@@ -11,11 +11,11 @@ import fcntl
 import hashlib
 import os
 import shutil
-import uuid
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from safewriter.entropy import unique_id
 from safewriter.snapshots.errors import ReaderStateError
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class CacheFolder:
     @contextmanager
     def part(self, size: int) -> Iterator[BinaryIO]:
         """Yield a new file, which counts with its final size from the beginning."""
-        path = self._folder / f"{uuid.uuid4().hex}.part"
+        path = self._folder / f"{unique_id()}.part"
         with self._locked():
             file = path.open("w+b")
             fcntl.flock(file, fcntl.LOCK_EX)

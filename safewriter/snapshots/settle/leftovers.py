@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import uuid
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Self
 
 from safewriter.bounds import short
+from safewriter.entropy import unique_id
 from safewriter.objects.store import PreconditionFailed, StoreError, batches, is_there, paced
 from safewriter.snapshots.format.build_record import RECORD_MAX_BYTES, ended, record_key
 from safewriter.snapshots.format.current import manifest_key
@@ -45,7 +45,7 @@ class BuildId:
     @classmethod
     def draw(cls, run_id: str, shard_prefix: str, runs: str, created: datetime) -> Self:
         """Return the names of a new build."""
-        return cls(run_id, uuid.uuid4().hex[:16], shard_prefix, runs, created.isoformat())
+        return cls(run_id, unique_id()[:16], shard_prefix, runs, created.isoformat())
 
     def document(self) -> dict[str, str]:
         """Return the names as a checkpoint document has them."""

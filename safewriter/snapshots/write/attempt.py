@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.block.block import Block
 from safewriter.coordination.current import turn_of_this_thread
+from safewriter.entropy import unique_id
 from safewriter.objects.s3 import open_store
 from safewriter.objects.store import StoreError
 from safewriter.snapshots.errors import ManifestPublishError, PublishConflictError
@@ -119,7 +119,7 @@ def _alone(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterat
 
 def _build_id(config: WriteConfig) -> BuildId:
     output = config.output
-    run_id = output.run_id or uuid.uuid4().hex
+    run_id = output.run_id or unique_id()
     return BuildId.draw(run_id, output.shard_prefix, output.run_registry_prefix, datetime.now(UTC))
 
 

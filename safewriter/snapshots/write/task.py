@@ -8,13 +8,13 @@ more; no manifest names its uploads.
 from __future__ import annotations
 
 import time
-import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from safewriter.entropy import unique_id
 from safewriter.snapshots.errors import ShardWriteError
 from safewriter.snapshots.write.duplicates import Distinct
 from safewriter.snapshots.write.folders import task_folder
@@ -120,7 +120,7 @@ class ShardTask:
     def _add(self, run: RowRun) -> None:
         shard = self._open
         if shard is None:
-            attempt = self.paths.attempt(self.task.attempt, uuid.uuid4().hex[:16])
+            attempt = self.paths.attempt(self.task.attempt, unique_id()[:16])
             url = self.paths.shard_url(run.db_id, attempt)
             shard = self._open = _Open(run.db_id, attempt, url, Distinct(self.duplicates, self.rows))
         shard.rows += len(run.keys)
@@ -159,7 +159,7 @@ class ShardTask:
             "stage_id": self.task.stage_id,
             "db_bytes": stored.db_bytes,
             "sha256": stored.sha256,
-            "checkpoint_id": uuid.uuid4().hex,
+            "checkpoint_id": unique_id(),
             "min_key": shard.first,
             "max_key": shard.last,
             "duration_ms": round((time.monotonic() - shard.began_s) * 1000),

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from safewriter.entropy import unique_id
 from safewriter.parsing import parsed
 from safewriter.snapshots.errors import MissingPackageError, SnapshotError
 from safewriter.tables.thrown import class_of, thrown_by
@@ -44,7 +44,7 @@ def errors_of_tasks() -> Iterator[str]:
 
     Yields a random number, which the tasks give to `errors_for_driver`.
     """
-    job = secrets.token_hex(8)
+    job = unique_id()
     try:
         yield job
     except SnapshotError:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-import uuid
 from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from safewriter.entropy import unique_id
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import code_of, failure, may_pass, s3_client
 
@@ -53,7 +53,7 @@ class Uploader:
         """Upload a file. Raises `StoreError` unless the whole object is there."""
         where = Location.parse(url)
         # The token identifies our object. Its ETag cannot: that of an encrypted object is no digest.
-        token = uuid.uuid4().hex
+        token = unique_id()
         if path.stat().st_size <= self._part_bytes:
             self._create(where, token, partial(self._put, path, where, token))
         else:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
+from uuid import UUID
 
 from safewriter.bounds import LONG_MAX, whole
+from safewriter.entropy import unique_id
 from safewriter.identity import is_file_of
 from safewriter.objects.store import PreconditionFailed, StoreError, TooLarge, paced
 from safewriter.parsing import parsed
@@ -372,7 +373,7 @@ class DeltaHistory:
             "operationMetrics": {},
             "engineInfo": _ENGINE,
             "userMetadata": signature.to_text(),
-            "txnId": str(uuid.uuid4()),
+            "txnId": str(UUID(unique_id())),
         }
         last_ms = _asked_for_ms(creation) if creation else self._last_ms(attempt, commits)
         if last_ms is not None:

@@ -11,12 +11,13 @@ import io
 import json
 import re
 import time
-import uuid
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from safewriter.bounds import short
+from safewriter.entropy import unique_id
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg.metadata import FenceTag, LiveTable, properties, references
@@ -93,7 +94,7 @@ class _File:
         folder, _, name = self.location.rpartition("/")
         version = _VERSION.match(name)
         ending = f"{'.gz' if self.is_gzip else ''}.metadata.json"
-        return f"{folder}/{int(version[1]) + 1 if version else 0:05d}-{uuid.uuid4()}{ending}"
+        return f"{folder}/{int(version[1]) + 1 if version else 0:05d}-{UUID(unique_id())}{ending}"
 
     def fenced(self, fence: FenceTag) -> str:
         """Return the text of the next metadata file, with the fence."""

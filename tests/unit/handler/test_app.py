@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from handler import observability
-from handler.app import lambda_handler
+from handler.app import handle, lambda_handler
 from handler.credentials import credentials_for_java
 from handler.input_errors import InputError
 from handler.outcome.delivery import JobFailed, deliver
@@ -20,14 +20,30 @@ from handler.outcome.result import exit_status
 from handler.process.child import Stop
 from handler.runs.event_logs import prefix_of
 from handler.secrets import Secrets, SecretUnavailableError
+from safewriter import entropy
 from safewriter.objects import StoreError
 from safewriter.record.document import Status
 from tests.unit.handler.world import COMMITTED, EVENT, REFERENCES, UNKNOWN, World
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from handler.outcome.result import Result
+    from handler.stages.progress import Progress
     from safewriter.record.journal import Event
+
+
+@dataclass(frozen=True)
+class Context:
+    """What Lambda passes beside an event."""
+
+    aws_request_id: str
+    memory_limit_in_mb = "3008"
+    function_name = invoked_function_arn = function_version = "f"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 60_000
 
 
 @pytest.fixture
@@ -290,21 +306,30 @@ def test_the_function_raises_what_is_not_a_success(
     """The error's message is the document. A usage error is counted by the version that raised it, so that it rolls no
     deployment back; a wrong variable is not a caller's mistake, and does.
     """
-
-    class Context:
-        aws_request_id = "r"
-        memory_limit_in_mb = "3008"
-        function_name = invoked_function_arn = function_version = "f"
-
-        def get_remaining_time_in_millis(self) -> int:
-            return 60_000
-
     monkeypatch.setenv("SW_CHECKPOINT_BUCKET", bucket)
     with pytest.raises(JobFailed) as caught:
-        lambda_handler({}, cast("Any", Context()))
+        lambda_handler({}, cast("Any", Context("r")))
     assert json.loads(str(caught.value))["error"]["field"] == field
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"UsageErrors"' in line]
     assert [(blob["UsageErrors"], blob["version"]) for blob in told] == counted
+
+
+def test_two_copies_of_one_sandbox_draw_different_run_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A restored snapshot has the random bytes of its copies; the id of its event is its own."""
+    monkeypatch.setattr("os.urandom", bytes)
+    monkeypatch.setattr("safewriter.entropy.time.time_ns", lambda: 0)
+    run_ids: list[str] = []
+
+    def record(event: object, progress: Progress, environment: Mapping[str, str]) -> Result:
+        run_ids.append(progress.invocation.run_id)
+        return handle(event, progress, environment)
+
+    monkeypatch.setattr("handler.app.handle", record)
+    for request_id in ("request-1", "request-2", "request-2"):
+        monkeypatch.setattr("safewriter.entropy._POOL", entropy._Pool())
+        with pytest.raises(JobFailed):
+            lambda_handler({}, cast("Any", Context(request_id)))
+    assert run_ids[0] != run_ids[1] == run_ids[2]
 
 
 def test_secrets_reach_the_job_and_nothing_else(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

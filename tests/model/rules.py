@@ -10,7 +10,7 @@ __all__ = ["Fault", "Rule"]
 class Rule(Enum):
     """The protocol's rules: each value is the rule's text; the comments name the code that implements it."""
 
-    # -- the claim, in block/claim.py, record/checkpoints.py and objects/s3.py
+    # -- the claim, in block/claim.py, record/checkpoints.py, objects/s3.py and entropy.py
     MARKER_FIRST = "an attempt puts its marker before it touches the document"
     MARKER_OF_ITS_OWN = "each attempt has a marker of its own"
     MARKER_STAYS_IN_DOUBT = "an attempt whose claim had no answer leaves its marker"
@@ -19,6 +19,7 @@ class Rule(Enum):
     DELIVERY = "SafeWriter refuses a block that finds its own delivery under a committed write"
     CAS = "the document changes by compare-and-swap only"
     STORE_READ_BACK = "SafeWriter reads a conditional write back that had no answer"
+    IDS_OF_ITS_OWN = "no two processes put equal bytes into a document, not even two copies of one"
     # -- the gate, in image/logstore
     GATE_SHUT = "a shut gate lets nothing through"
     GATE_CLOCK = "nothing passes the gate after the lead time has begun"

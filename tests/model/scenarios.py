@@ -123,6 +123,7 @@ COUNTEREXAMPLES: Final = {
     Rule.DELIVERY: ("two blocks of one name", "a second block is skipped, and its rows are lost"),
     Rule.CAS: ("killed, settled from outside", "the document goes from committed to rolling_back"),
     Rule.STORE_READ_BACK: ("lost answers", "a write is open, and no marker tells"),
+    Rule.IDS_OF_ITS_OWN: ("two attempts, one retry", "the batch is in the table twice"),
     Rule.GATE_SHUT: ("statements that outlive, repeat, do nothing", "no change, but the table holds one"),
     Rule.GATE_FENCE: ("stands still beyond its grace", "rolled_back, but the table holds the batch"),
     Rule.GATE_BYTES: ("nothing goes wrong, others commit", "the block fails without need"),

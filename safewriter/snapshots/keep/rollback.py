@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from safewriter.objects.store import StoreError
 from safewriter.snapshots.errors import (
@@ -14,7 +14,7 @@ from safewriter.snapshots.errors import (
     ReaderStateError,
     ShardDamagedError,
 )
-from safewriter.snapshots.format.current import ManifestAt
+from safewriter.snapshots.format.current import CURRENT, ManifestAt
 from safewriter.snapshots.format.places import canonical_url
 from safewriter.snapshots.keep.history import HistoryEntry, entries
 from safewriter.snapshots.keep.removal import is_kept
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from safewriter.snapshots.write.publish import Base
 
 __all__ = ["Rollback", "Target", "rollback"]
+
+_NAMED_MAX: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +120,26 @@ def _ref_of(source: Source, current: Current, target: Target) -> str:
         return target.manifest_ref
     history = entries(source.store, current)
     if target.run_id is not None:
-        of_run = [entry.manifest_ref for entry in history if entry.run_id == target.run_id]
-        if not of_run:
-            raise ReaderStateError(f"there is no manifest of a run {target.run_id!r} below {source.store.uri('')}")
-        return of_run[0]
+        return _of_run(source, [entry for entry in history if entry.run_id == target.run_id], target.run_id)
     return _before(source, [entry for entry in history if entry.is_published], target.back or 0)
+
+
+def _of_run(source: Source, of_run: list[HistoryEntry], run_id: str) -> str:
+    """Return the manifest of a run that `_CURRENT` names, else its only one: a build that lost may become current.
+
+    Whoever may write manifests can write one in the run's name, too.
+    """
+    known = [entry for entry in of_run if entry.is_current or entry.published_at is not None]
+    if known or len(of_run) == 1:
+        return (known or of_run)[0].manifest_ref
+    where = source.store.uri("")
+    if not of_run:
+        raise ReaderStateError(f"there is no manifest of a run {run_id!r} below {where}")
+    found = ", ".join(entry.manifest_ref for entry in of_run[:_NAMED_MAX])
+    raise ReaderStateError(
+        f"there are {len(of_run)} manifests of run {run_id!r} below {where}, and {CURRENT} names none of them; name one"
+        f" by its URL: {found}"
+    )
 
 
 def _before(source: Source, published: list[HistoryEntry], back: int) -> str:

@@ -170,15 +170,9 @@ class SnapshotTable(Table):
             names = BuildId.read(attempt.properties)
             keep: frozenset[str] | None = None
             if document.status is Status.COMMITTED and attempt.epoch == document.epoch:
-                with _ONE_MANIFEST:
-                    stored = self.store.get(names.manifest_key, max_bytes=MANIFEST_MAX_BYTES)
-                    if stored is None:
-                        continue  # the snapshot was removed since, and its shards with it
-                    try:
-                        keep = Manifest.decode(stored.body, self.store.uri(names.manifest_key)).folders
-                    except ManifestParseError as error:
-                        raise UndecidableError(str(error)) from error
-                    del stored
+                keep = self._folders(self._read()[1], self.store.uri(names.manifest_key))
+                if keep is None:
+                    continue  # the snapshot was removed since, and its shards with it
             self._check_unnamed(names, published=keep is not None)
             if keep is None and attempt.nonce != dead_nonce and self._decide(attempt) is not None:
                 raise UndecidableError(
@@ -196,27 +190,40 @@ class SnapshotTable(Table):
         current, ref = self._read()[1], self.store.uri(names.manifest_key)
         for other in {current.manifest_ref, *(past.manifest_ref for past in current.history)} - {ref, None}:
             if other is not None and other.endswith(f"_run_id={names.run_id}/manifest"):
-                self._check_other(names, other)
+                self._check_other(names, other, current)
         if not published and current.names(ref):
             raise UndecidableError(
                 f"{self.store.uri(CURRENT)} names {ref}, whose build is settled as not published; nothing of it is"
                 " deleted. If it is current, roll back to another snapshot, or build again"
             )
 
-    def _check_other(self, names: BuildId, ref: str) -> None:
+    def _check_other(self, names: BuildId, ref: str, current: Current) -> None:
         root = self.store.uri("")
-        with _ONE_MANIFEST:
-            stored = self.store.get(ref.removeprefix(root), max_bytes=MANIFEST_MAX_BYTES)
-            try:
-                folders = () if stored is None else Manifest.decode(stored.body, ref).folders
-            except ManifestParseError as error:
-                raise UndecidableError(str(error)) from error
-            del stored
-        if names.has_any(url.removeprefix(root) for url in folders):
+        if names.has_any(url.removeprefix(root) for url in self._folders(current, ref) or ()):
             raise UndecidableError(
                 f"{ref} names shards of build {names.build}, of which the write's document says another manifest or"
                 " none; nothing of it is deleted"
             )
+
+    def _folders(self, current: Current, ref: str) -> frozenset[str] | None:
+        """Return the folders of the shards that a manifest names; None if it is gone.
+
+        Raises `UndecidableError` unless it can be read and is the one that was made current, as `_CURRENT` knows it.
+        """
+        with _ONE_MANIFEST:
+            stored = self.store.get(ref.removeprefix(self.store.uri("")), max_bytes=MANIFEST_MAX_BYTES)
+            if stored is None:
+                return None
+            try:
+                manifest = Manifest.decode(stored.body, ref)
+            except ManifestParseError as error:
+                raise UndecidableError(str(error)) from error
+        if current.sha256_of(ref) not in (None, manifest.sha256):
+            raise UndecidableError(
+                f"{ref} is not the manifest that was published: somebody has changed it. Nothing of its build is"
+                " deleted; restore its earlier version"
+            )
+        return manifest.folders
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
         """Look for the names of a write's attempts, which `_CURRENT` keeps for a week."""

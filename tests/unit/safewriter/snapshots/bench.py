@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -111,8 +112,11 @@ class Bench:
     def publish(self, held: HeldCheckpoint) -> Manifest:
         """Build and publish, without a verdict."""
         manifest = self.build(held)
-        ref = self.lake.uri(BuildId.read(held.document.attempt.properties).manifest_key)
-        self.publisher.point(ManifestAt(ref), manifest, self.publisher.base(), attempt=name_of(held.document.attempt))
+        key = BuildId.read(held.document.attempt.properties).manifest_key
+        stored = self.lake.get(key)
+        assert stored is not None
+        at = ManifestAt(self.lake.uri(key), hashlib.sha256(stored.body).hexdigest())
+        self.publisher.point(at, manifest, self.publisher.base(), attempt=name_of(held.document.attempt))
         return manifest
 
     def settle(self, cause: Cause = Cause.KILLED, **evidence: Any) -> Checkpoint:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from safewriter.snapshots.format.current import CURRENT, Current
+from safewriter.snapshots.format.current import CURRENT, Current, manifest_key
 from safewriter.snapshots.read.reader import SnapshotReader
 from safewriter.snapshots.read.source import Source
 from safewriter.snapshots.write.publish import Publisher
@@ -44,6 +44,13 @@ class World:
             self.publisher.publish(manifest, base)
         self.passes(hours=1)
         return str(refused.value.manifest_ref)  # type: ignore[attr-defined]
+
+    def forge(self, run: str) -> str:
+        """Put a manifest in the name of a run, of a day that is far away."""
+        created = datetime(9999, 1, 1, tzinfo=UTC)
+        manifest = build(self.folder, dict.fromkeys(ROWS, b"forged"), run, created=created)
+        self.folder.put(manifest_key(run, created), manifest.encode())
+        return str(self.folder.uri(manifest_key(run, created)))
 
     def current(self) -> Current:
         return Current.decode(self.folder.get(CURRENT).body, CURRENT)

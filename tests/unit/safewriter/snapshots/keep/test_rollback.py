@@ -68,6 +68,26 @@ def test_a_build_that_lost_can_be_made_current(world: World) -> None:
     assert back(world, run_id="slow").after == lost
 
 
+def test_a_manifest_in_the_name_of_a_published_run_does_not_become_current(world: World) -> None:
+    """`_CURRENT` names the run's own one, whatever the other's date says."""
+    old = world.publish("old", OLD)
+    world.publish("new")
+    world.forge("old")
+    assert back(world, run_id="old").after == old
+
+
+def test_of_two_manifests_of_a_run_that_was_never_current_none_is_chosen(world: World) -> None:
+    """The error names both; a person chooses one by its URL."""
+    lost, forged = world.lose("slow"), world.forge("slow")
+    before = world.folder.get("_CURRENT").body
+    with pytest.raises(ReaderStateError, match=r"2 manifests of run 'slow'.* names none of them") as caught:
+        back(world, run_id="slow")
+    assert lost in str(caught.value)
+    assert forged in str(caught.value)
+    assert world.folder.get("_CURRENT").body == before
+    assert back(world, manifest_ref=lost).after == lost
+
+
 def test_the_current_one_stays(world: World) -> None:
     """Nothing is written for the current snapshot, nor in a dry run."""
     old, new = world.publish("old"), world.publish("new")

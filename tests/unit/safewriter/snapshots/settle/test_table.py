@@ -246,6 +246,26 @@ def test_what_comes_late_of_an_earlier_attempt_goes(bench: Bench) -> None:
     assert bench.keys() == {CURRENT}
 
 
+@pytest.mark.parametrize("same_document", [True, False])
+def test_no_clean_up_believes_a_manifest_that_was_changed_after_its_publication(
+    bench: Bench, *, same_document: bool
+) -> None:
+    """`_CURRENT` has its SHA-256. The shards that a changed one leaves out are the current snapshot's."""
+    held = bench.claim()
+    manifest = bench.publish(held)
+    names = BuildId.read(held.document.attempt.properties)
+    bench.lake.put(names.manifest_key, replace(manifest, shards=manifest.shards[:1]).encode())
+    before, document = bench.keys(), held.document
+    if same_document:
+        document = replace(document, status=Status.COMMITTED)
+    else:
+        other = {**document.attempt.properties, "created_at": "2020-01-01T00:00:00+00:00"}
+        document = replace(document, attempts=(replace(document.attempt, properties=other),))
+    with pytest.raises(UndecidableError, match="is not the manifest that was published"):
+        bench.table().remove_leftovers(document, document.attempts)
+    assert bench.keys() == before
+
+
 def test_a_published_snapshot_that_was_removed_since_has_nothing_to_clean(bench: Bench) -> None:
     """The clean-up that removed its manifest also removes its shards."""
     held = bench.claim()

@@ -23,8 +23,10 @@ _LINE_MAX_LENGTH: Final = 400
 _SPARK: Final = ("pyspark", "py4j")
 _JAVA_MAX: Final = 10
 _WORKER_ERROR: Final = "PythonException"
-_OF_WORKER: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*+\n)++(\S.*)")
-"""The first trace of a Python worker: its frames are indented, so the line behind them is the exception."""
+_OF_WORKER: Final = re.compile(r"(?m)^Traceback \(most recent call last\):\n(?:[ \t].*+\n)++(\S.*)")
+"""The first trace of a Python worker: its frames are indented, so the line behind them is the exception. The trace is
+not: else a text of indented first lines would be read to its end from each of them.
+"""
 _WORKER_FRAME: Final = re.compile(r'^  File "(.+)", line (\d+), in ', re.MULTILINE)
 
 

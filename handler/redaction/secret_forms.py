@@ -130,10 +130,11 @@ _GAP: Final = r"[^\S\n]{0,40}+\s{0,4}"
 _WORDED: Final = r"(?:(?:Basic|Bearer|Digest|Token|Negotiate)\s{1,4})?[^\s,;&'\"}\])]+"
 _VALUE: Final = re.compile(rf"{_UNMASKED}(?:{_QUOTED}|\[[^\[\]\n]{{0,512}}\]|{_UNCLOSED}|{_WORDED})")
 # The text before a value: `name = value`, `"name": "value"`, `name -> value`, also in a URL that is quoted in another
-# URL; not in the ARN of a secret, and not where a parser names the word at which it stopped.
+# URL, and with the sign as a number, as Gson and HTML write it; not in the ARN of a secret, and not where a parser
+# names the word at which it stopped.
 _ASSIGNED: Final = re.compile(
     rf"""(?<![\w.-])(?<!\d{{12}}:)(?<!near ['"])(?!(?<=nexpected )[Tt]oken\b){_NAME}(?:\\?["'`])?{_GAP}"""
-    rf"""(?::=|={{1,3}}>?|->|:|%3[Dd]){_GAP}"""
+    rf"""(?::=|={{1,3}}>?|->|:|%3[Dd]|\\u003[AaDd]|\\x3[AaDd]|&#6[01];){_GAP}"""
 )
 _OPTION: Final = re.compile(r"(?<![\w.-])(?P<name>--[\w.-]++)\s{1,8}(?!-)(?=\S)")
 _OPTION_VALUE: Final = re.compile(rf"{_UNMASKED}(?:{_QUOTED}|{_UNCLOSED}|\S+)")

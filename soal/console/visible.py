@@ -43,13 +43,17 @@ class VisibleFormatter(logging.Formatter):
     """Formats warnings that a library logs while a command runs."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line without control characters."""
-        return visible(super().format(record))
+        """Return the text without control characters. Its further lines are indented: none looks like an answer."""
+        return _hanging(visible(super().format(record)))
 
 
 def crash(error: BaseException) -> None:
     """Print the traceback of an unexpected error, whose message may contain anything."""
-    sys.stderr.write(visible("".join(traceback.format_exception(error))))
+    sys.stderr.write(_hanging(visible("".join(traceback.format_exception(error)).rstrip())) + "\n")
+
+
+def _hanging(text: str) -> str:
+    return text.replace("\n", "\n  ")
 
 
 def _number(match: re.Match[str]) -> str:

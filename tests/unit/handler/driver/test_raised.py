@@ -10,7 +10,7 @@ import pyspark
 import pytest
 from pyspark.errors.exceptions.base import PySparkException, recover_python_exception
 
-from handler.driver import batch_errors
+from handler.driver import batch_errors, raised
 from handler.driver.raised import described, exit_code_of, line_of
 from safewriter.errors import StoreError, UsageError
 from tests.support.java_errors import Java, ended_stream
@@ -95,6 +95,11 @@ def test_of_a_worker_s_trace_the_exception_is_told(of_java: bool) -> None:  # no
     name = "org.apache.spark.api.python.PythonException"
     told = captured(trace, Java(name, trace) if of_java else None, "PythonException")
     assert told["text"] == "ValueError: no"
+
+
+def test_a_text_of_indented_first_lines_is_searched_in_bounded_time() -> None:
+    """No trace begins there, so none is read to the text's end (the test's own time limit decides)."""
+    assert raised._OF_WORKER.search(" Traceback (most recent call last):\n" * 60_000) is None
 
 
 def test_the_places_in_pyspark_that_an_import_passed_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

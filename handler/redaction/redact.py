@@ -148,8 +148,9 @@ class Redactor:
         """Mask a metric's texts and names, but no numbers. Known values are masked the same way in CloudWatch's own
         fields and in the member names to which they refer.
         """
+        beside = _beside(document)
         return {
-            self._known("", name): _replaced(name, value, self._known if name == _METRICS else self._member)
+            self._known("", name): _replaced(beside(name), value, self._known if name == _METRICS else self._member)
             for name, value in document.items()
         }
 
@@ -173,13 +174,16 @@ def _replaced(name: str, value: Any, masked: Callable[[str, str], str]) -> Any: 
                 shown[1] = _replaced(first, shown[1], masked)
         return shown
     if isinstance(value, dict):
-        names = {key.lower(): member for key, member in value.items() if isinstance(member, str)}
-        named = names.get("name") or names.get("key") or _VALUE
-        return {
-            masked("", key): _replaced(named if key.lower() == _VALUE else key, member, masked)
-            for key, member in value.items()
-        }
+        beside = _beside(value)
+        return {masked("", key): _replaced(beside(key), member, masked) for key, member in value.items()}
     return value
+
+
+def _beside(members: Mapping[str, Any]) -> Callable[[str], str]:
+    """Return a function from a member's name to the name by which its text is judged."""
+    names = {key.lower(): member for key, member in members.items() if isinstance(member, str)}
+    named = names.get("name") or names.get("key") or _VALUE
+    return lambda key: named if key.lower() == _VALUE else key
 
 
 def _secrets_of(value: str, look: Callable[[], None], *, is_named: bool) -> list[str]:

@@ -170,7 +170,15 @@ class SnapshotTable(Table):
             names = BuildId.read(attempt.properties)
             keep: frozenset[str] | None = None
             if document.status is Status.COMMITTED and attempt.epoch == document.epoch:
-                keep = self._folders(self._read()[1], self.store.uri(names.manifest_key))
+                current, ref = self._read()[1], self.store.uri(names.manifest_key)
+                if not current.names(ref) and not current.has_forgotten:
+                    raise UndecidableError(
+                        f"{self.store.uri(CURRENT)} does not name {ref}, which the write's document calls published;"
+                        " nothing is deleted"
+                    )
+                if current.sha256_of(ref) is None:
+                    continue  # nothing tells which manifest was published; a clean-up of the prefix removes the rest
+                keep = self._folders(current, ref)
                 if keep is None:
                     continue  # the snapshot was removed since, and its shards with it
             self._check_unnamed(names, published=keep is not None)

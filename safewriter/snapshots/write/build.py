@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from safewriter.objects.location import Location
 from safewriter.objects.s3 import custom_endpoint, open_store
-from safewriter.snapshots.errors import ConfigValidationError, ManifestParseError
-from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES, Manifest, Shard
+from safewriter.snapshots.errors import ConfigValidationError, ManifestParseError, ReaderStateError
+from safewriter.snapshots.format.manifest import Manifest, Shard
+from safewriter.snapshots.read.source import Source
 from safewriter.snapshots.write.attempt import begin
 from safewriter.snapshots.write.choose_routing import routing_of_build
 from safewriter.snapshots.write.input_check import check_input
@@ -158,7 +158,7 @@ def _build(
     check_input(df, config, key_col, value_spec)
     with begin(df.sparkSession, config, step) as attempt:
         if attempt.earlier is not None:
-            return _earlier(attempt.earlier)
+            return _earlier(Source(config.s3_prefix), attempt.earlier)
         began = time.monotonic()
         names, output = attempt.names, config.output
         with Watch(open_store(config.location), config, names) as watch:
@@ -203,16 +203,15 @@ def _ms(seconds: float) -> int:
     return round(seconds * 1000)
 
 
-def _earlier(ref: str) -> BuildResult:
-    """Return the result of an earlier attempt, from its manifest."""
-    where = Location.parse(ref)
-    stored = open_store(Location(where.bucket, "")).get(where.key, max_bytes=MANIFEST_MAX_BYTES)
-    if stored is None:
+def _earlier(source: Source, ref: str) -> BuildResult:
+    """Return the result of an earlier attempt, from the manifest that `_CURRENT` names."""
+    try:
+        manifest = source.manifest(ref, source.named(ref).sha256)
+    except (ManifestParseError, ReaderStateError) as error:
         raise ManifestParseError(
-            f"this run has published {ref} before, and it is not there any more; use a new clientToken for another"
+            f"this run has published {ref} before, and it cannot be read: {error}. Use a new clientToken for another"
             " build"
-        )
-    manifest = Manifest.decode(stored.body, ref)
+        ) from error
     return BuildResult(
         manifest.run_id, ref, manifest.shards, BuildStats(0, 0, 0, manifest.rows), already_committed=True
     )

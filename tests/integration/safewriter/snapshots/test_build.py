@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,13 +16,20 @@ from safewriter.errors import StepError, StoreError, TurnLostError
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore, open_store
 from safewriter.snapshots import WriteConfig, binary_col, write_sharded
-from safewriter.snapshots.errors import ConfigValidationError, ManifestPublishError, PublishConflictError
+from safewriter.snapshots.errors import (
+    ConfigValidationError,
+    ManifestParseError,
+    ManifestPublishError,
+    PublishConflictError,
+)
 from safewriter.snapshots.format.current import CURRENT
 from safewriter.snapshots.format.encoding import KeyEncoding
+from safewriter.snapshots.format.manifest import Manifest
 from safewriter.snapshots.read.reader import SnapshotReader
 from safewriter.snapshots.write.job import BuildJob
 from safewriter.snapshots.write.publish import Publisher
 from safewriter.tables.spark import SparkScope
+from tests.support.observed import LAKE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -160,6 +168,19 @@ def test_a_retry_of_a_run_builds_once(
     assert second.already_committed
     assert (second.manifest_ref, second.shards) == (first.manifest_ref, first.shards)
     assert prefix.document().attempt.rows == 10
+
+
+def test_a_retry_is_told_of_no_manifest_that_was_changed(
+    spark: SparkSession, prefix: SnapshotPrefix, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`_CURRENT` has its SHA-256; the rows that another one names are not the run's."""
+    first = build(small(spark, "first"), step="users")
+    changed = replace(Manifest.decode(prefix.body(first.manifest_ref), "it"), custom={"by": "somebody"}).encode()
+    key = first.manifest_ref.removeprefix(f"s3://{LAKE}/")
+    prefix.client.put_object(Bucket=LAKE, Key=key, Body=changed)
+    monkeypatch.setenv("SOAL_RUN_ID", "the retry")
+    with pytest.raises(ManifestParseError, match=r"somebody has changed the object.* Use a new clientToken"):
+        build(small(spark, "second"), step="users")
 
 
 def test_a_retry_whose_document_is_gone_gets_the_snapshot_that_was_published(

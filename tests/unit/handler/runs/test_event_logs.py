@@ -17,6 +17,7 @@ from handler.runs import event_logs
 from handler.runs.event_logs import keep, prefix_of
 from handler.runs.record import RunRecord
 from safewriter.objects import StoreError
+from safewriter.parsing import parsed
 from tests.support.memory_store import MemoryObjectStore
 from tests.support.waiting import BUSY_S
 
@@ -119,6 +120,36 @@ def test_a_secret_beside_its_name_goes_from_an_event(bench: Bench, pair: object)
     assert masked == json.loads(json.dumps(pair).replace("0123456789", "[redacted]"))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password\t=\thunter22",
+        json.dumps({"password": "hunter22"}),
+        json.dumps({"fs.s3a.secret.key": "hunter22"}),
+        "options(\n  password\n = 'hunter22')",
+        'CREATE USER x PASSWORD "hunter22"',
+    ],
+)
+def test_a_secret_that_json_writes_with_escapes_goes_from_an_event(bench: Bench, text: str) -> None:
+    """The text is searched, not its JSON."""
+    bench.folder.joinpath("local-1").write_text(f"{json.dumps({'Event': 'Start', 'details': text})}\n")
+    assert bench.keep() == ()
+    (kept,) = bench.kept.values()
+    assert json.loads(kept)["Event"] == "Start"
+    assert b"hunter22" not in kept
+
+
+def test_a_pair_of_an_event_itself_and_a_name_that_stands_twice_hide_nothing(bench: Bench) -> None:
+    """Of two members of one name Spark's history server reads the second, and a person's editor shows both."""
+    bench.folder.joinpath("local-1").write_text(
+        '{"name":"password","value":"hunter22"}\n{"password":"hunter22","password":"x"}\n'
+    )
+    assert bench.keep() == ()
+    (kept,) = bench.kept.values()
+    assert b"hunter22" not in kept
+    assert len(kept.splitlines()) == 2
+
+
 def test_the_line_in_which_spark_was_killed_is_left_out(bench: Bench) -> None:
     """It would hold half of a secret, by which nobody knows it."""
     bench.folder.joinpath("local-1.inprogress").write_bytes(START + b'{"plan":"s3cret-of-the')
@@ -166,14 +197,13 @@ def test_an_event_that_would_take_much_memory_is_left_out_unsearched(
 ) -> None:
     """Its search would take a hundred times its size, which the next run's JVM lacks."""
     searched: list[int] = []
-    call = Redactor.__call__
 
-    def watched(redactor: Redactor, text: str) -> str:
+    def watched(text: str) -> object:
         searched.append(len(text))
-        return call(redactor, text)
+        return parsed(text)
 
-    monkeypatch.setattr(Redactor, "__call__", watched)
-    large, largest = b"x" * (256 << 10), b"\\n" * (129 << 10)
+    monkeypatch.setattr(event_logs, "parsed", watched)
+    large, largest = b'{"a":"%s"}' % (b"x" * ((256 << 10) - 8)), b"\\n" * (129 << 10)
     bench.folder.joinpath("local-1").write_bytes(b"%s%s\n%s\n%s" % (START, largest, large, START))
     (told,) = bench.keep()
     assert "an event than 256 KiB" in told

@@ -69,11 +69,12 @@ def keep(
     copy = _Copy(folder, store, record, replace(redactor, effort=effort), until_s=clock() + search_s, clock=clock)
     try:
         return within(budget_ms, copy.put_all)
-    except (StoreError, OverdueError, OSError) as error:
+    except Exception as error:  # noqa: BLE001 - the job has ended, and its state must stay
         effort.end()
         if isinstance(error, OverdueError):
             when_overdue()
-        return (f"Spark's event log is not kept: {error}",)
+        told = isinstance(error, StoreError | OverdueError | OSError)
+        return (f"Spark's event log is not kept: {error if told else repr(error)}",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ class _Copy:
             event: Any = parsed(line.decode(errors="replace"))
             if not isinstance(event, dict):
                 return None
-            masked = json.dumps(self.redactor.metric(event), ensure_ascii=False, separators=(",", ":"))
+            masked = json.dumps(self.redactor.metric(event), separators=(",", ":"))
         except (ValueError, RecursionError):
             return None
         return None if WITHHELD in masked else masked

@@ -125,20 +125,18 @@ def _ref_of(source: Source, current: Current, target: Target) -> str:
 
 
 def _of_run(source: Source, of_run: list[HistoryEntry], run_id: str) -> str:
-    """Return the manifest of a run that `_CURRENT` names, else its only one: a build that lost may become current.
-
-    Whoever may write manifests can write one in the run's name, too.
+    """Return the manifest of a run that `_CURRENT` names. Whoever may write manifests can write one in the run's name,
+    so that of a build that lost becomes current only by its URL.
     """
     known = [entry for entry in of_run if entry.is_current or entry.published_at is not None]
-    if known or len(of_run) == 1:
-        return (known or of_run)[0].manifest_ref
+    if known:
+        return known[0].manifest_ref
     where = source.store.uri("")
     if not of_run:
         raise ReaderStateError(f"there is no manifest of a run {run_id!r} below {where}")
     found = ", ".join(entry.manifest_ref for entry in of_run[:_NAMED_MAX])
     raise ReaderStateError(
-        f"there are {len(of_run)} manifests of run {run_id!r} below {where}, and {CURRENT} names none of them; name one"
-        f" by its URL: {found}"
+        f"{source.store.uri(CURRENT)} names no manifest of run {run_id!r}; name one by its URL: {found}"
     )
 
 

@@ -139,6 +139,21 @@ def test_a_secret_that_json_writes_with_escapes_goes_from_an_event(bench: Bench,
     assert b"hunter22" not in kept
 
 
+def test_half_a_letter_in_an_event_ends_no_job(bench: Bench) -> None:
+    """Spark shortens texts within an emoji, whose first half no encoding can write."""
+    bench.folder.joinpath("local-1").write_bytes(b'{"Event":"Start","details":"\\ud83d"}\n')
+    assert bench.keep() == ()
+    (kept,) = bench.kept.values()
+    assert kept == b'{"Event":"Start","details":"\\ud83d"}\n'
+
+
+def test_a_bug_in_the_copy_ends_no_job(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its error is a sentence."""
+    bench.folder.joinpath("local-1").write_bytes(START)
+    monkeypatch.setattr(event_logs, "parsed", lambda _: 1 / 0)
+    assert bench.keep() == ("Spark's event log is not kept: ZeroDivisionError('division by zero')",)
+
+
 def test_a_pair_of_an_event_itself_and_a_name_that_stands_twice_hide_nothing(bench: Bench) -> None:
     """Of two members of one name Spark's history server reads the second, and a person's editor shows both."""
     bench.folder.joinpath("local-1").write_text(

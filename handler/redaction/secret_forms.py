@@ -134,7 +134,7 @@ _VALUE: Final = re.compile(rf"{_UNMASKED}(?:{_QUOTED}|\[[^\[\]\n]{{0,512}}\]|{_U
 # names the word at which it stopped.
 _ASSIGNED: Final = re.compile(
     rf"""(?<![\w.-])(?<!\d{{12}}:)(?<!near ['"])(?!(?<=nexpected )[Tt]oken\b){_NAME}(?:\\?["'`])?{_GAP}"""
-    rf"""(?::=|={{1,3}}>?|->|:|%3[Dd]|\\u003[AaDd]|\\x3[AaDd]|&#6[01];){_GAP}"""
+    rf"""(?::=|={{1,3}}>?|->|:|%3[AaDd]|\\u003[AaDd]|\\x3[AaDd]|&#(?:58|61);){_GAP}"""
 )
 _OPTION: Final = re.compile(r"(?<![\w.-])(?P<name>--[\w.-]++)\s{1,8}(?!-)(?=\S)")
 _OPTION_VALUE: Final = re.compile(rf"{_UNMASKED}(?:{_QUOTED}|{_UNCLOSED}|\S+)")

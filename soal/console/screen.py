@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from soal.console.visible import CONTROL, CONTROLS, visible
+from soal.console.visible import CONTROL, CONTROLS, LONG_BLANKS, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,8 +27,7 @@ _CELL_MAX: Final = 2000
 """Letters: an S3 path has 1,100 at most."""
 _NEXT_LINE: Final = "\n    "
 _FEW: Final = "    "
-_BLANKS: Final = "\t \xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
-_CHANGED: Final = re.compile(f"\r\n|\n(?!    )|[{CONTROLS}]|[{_BLANKS}]{{17,}}|\t[{_BLANKS}]{{0,14}}\t[{_BLANKS}]*")
+_CHANGED: Final = re.compile(f"\r\n|\n(?!    )|[{CONTROLS}]|{LONG_BLANKS}")
 """Text in a table cell passes twice. Terminals are wider than the longest run of blanks that stays."""
 
 rich.text.strip_control_codes = lambda text, *_: text  # type: ignore[attr-defined]  # rich has no option for it

@@ -23,6 +23,9 @@ CONTROLS: Final = (
     "\U000e0000-\U000e0fff"
 )
 CONTROL: Final = re.compile(f"[{CONTROLS}]")
+_BLANKS: Final = "\t \xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
+LONG_BLANKS: Final = f"[{_BLANKS}]{{17,}}|\t[{_BLANKS}]{{0,14}}\t[{_BLANKS}]*"
+"""A run of blanks that could carry a text to the beginning of a terminal's next line."""
 _LATIN_MAX: Final = 0xFF
 _PLANE_MAX: Final = 0xFFFF
 _DELETE: Final = 0x7F
@@ -53,7 +56,7 @@ def crash(error: BaseException) -> None:
 
 
 def _hanging(text: str) -> str:
-    return text.replace("\n", "\n  ")
+    return re.sub(LONG_BLANKS, "    ", text).replace("\n", "\n  ")
 
 
 def _number(match: re.Match[str]) -> str:

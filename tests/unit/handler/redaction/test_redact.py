@@ -51,6 +51,8 @@ SECRETS = [
     (r"url\u003dx\u0026password\u003dhunter22", "hunter22"),
     (r"password\x3dhunter22", "hunter22"),
     ("password&#61;hunter22", "hunter22"),
+    ("password&#58;hunter22", "hunter22"),
+    ("password%3Ahunter22", "hunter22"),
     ("CREATE USER a IDENTIFIED BY r'hunter22'", "hunter22"),
     ("CREATE USER a IDENTIFIED BY 'it''hunter22'", "hunter22"),
     ("password 'it''hunter22'", "hunter22"),

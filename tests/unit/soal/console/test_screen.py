@@ -210,6 +210,7 @@ def test_an_error_that_nobody_expected_is_shown_the_same_way(
     line = formatter.format(logging.LogRecord("n", logging.WARNING, "p", 1, "lost %s", (HOSTILE,), None))
     text = capsys.readouterr().err
     assert "Traceback" in text
+    assert "a    b" in formatter.format(logging.LogRecord("n", logging.WARNING, "p", 1, "a%sb", (" " * 80,), None))
     for lines in (line, text.rstrip("\n")):
         assert RAW.search(lines) is None
         assert re.search(r"\n\S", lines) is None

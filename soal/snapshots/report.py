@@ -116,6 +116,7 @@ class BuildReport(_Report):
     run_id: str
     manifest_ref: str
     shards: int = Field(description="those that have rows")
+    taken_over: int = Field(description="the shards that the snapshot before had, with the same rows")
     rows_read: int
     rows_written: int
     bytes: int

@@ -30,10 +30,11 @@ _SHOWN_MAX: Final = 100
 
 def build_view(report: BuildReport) -> View:
     """Show the snapshot that was built."""
+    taken_over = f", {report.taken_over:,} of them taken over," if report.taken_over else ","
     text = (
         f"{report.prefix}: run {report.run_id} is current: {report.rows_written:,} of {report.rows_read:,} rows in"
-        f" {report.shards:,} shards ({report.bytes:,} bytes), written in {report.write_ms / 1000:,.1f} s, published in"
-        f" {report.publish_ms / 1000:,.1f} s"
+        f" {report.shards:,} shards ({report.bytes:,} bytes){taken_over} written in {report.write_ms / 1000:,.1f} s,"
+        f" published in {report.publish_ms / 1000:,.1f} s"
     )
     return View(report.document(), (Text(text), Text(report.manifest_ref, "dim")))
 

@@ -100,6 +100,12 @@ class Source:
         sizes = self._sizes([shard.db_url for shard in shards])
         return (damage for shard in shards if (damage := _damage(shard, sizes[shard.db_url])) is not None)
 
+    def whole(self, shards: Iterable[Shard]) -> tuple[Shard, ...]:
+        """Return the shards that `damage` would not yield."""
+        shards = tuple(shards)
+        sizes = self._sizes([shard.db_url for shard in shards])
+        return tuple(shard for shard in shards if _damage(shard, sizes[shard.db_url]) is None)
+
     def objects_of(self, shard: Shard) -> Mapping[str, int]:
         """Return the sizes of a shard's objects, by their names below `db_url`."""
         return self._sizes([shard.db_url])[shard.db_url]

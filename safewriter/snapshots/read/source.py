@@ -69,7 +69,10 @@ class Source:
 
         Raises as `current` does, and `ReaderStateError` if no manifest is current.
         """
-        current = self.current()[1]
+        return self.named_in(self.current()[1], ref)
+
+    def named_in(self, current: Current, ref: str | None = None) -> ManifestAt:
+        """Return a manifest as `named` does, without a request."""
         ref = ref or current.manifest_ref
         if ref is None:
             raise ReaderStateError(f"{self.store.uri(CURRENT)} points to no snapshot: nothing was published yet")

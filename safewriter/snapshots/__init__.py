@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from safewriter.snapshots.keep.history import history
     from safewriter.snapshots.keep.rollback import Target, rollback
     from safewriter.snapshots.keep.survey import Keeping
+    from safewriter.snapshots.read.asynchronous import AsyncSnapshotReader
     from safewriter.snapshots.read.reader import SnapshotReader
     from safewriter.snapshots.read.source import Source
     from safewriter.snapshots.read.verification import verify
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from safewriter.snapshots.write.values import binary_col, callable_encoder, json_cols
 
 __all__ = [
+    "AsyncSnapshotReader",
     "BuildResult",
     "CelColumn",
     "CelType",
@@ -64,6 +66,7 @@ _HOMES: Final = {
     "keep.history": ("history",),
     "keep.rollback": ("Target", "rollback"),
     "keep.survey": ("Keeping",),
+    "read.asynchronous": ("AsyncSnapshotReader",),
     "read.reader": ("SnapshotReader",),
     "read.source": ("Source",),
     "read.verification": ("verify",),

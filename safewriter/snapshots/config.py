@@ -111,6 +111,10 @@ class WriteConfig:
         What happens to rows with the same key.
     last_by
         The column that decides which of them to keep, for `Duplicates.LAST`.
+    incremental
+        Take over each shard of the current snapshot that has the same rows, and write only the others. This reads the
+        source twice, unless the current snapshot is of a build without `incremental` or by another rule. Takes no
+        `callable_encoder` and no `adapter_factory`.
     adapter_factory
         Opens the database of a shard, in its task; None for the SQLite file that readers expect.
     shard_retry
@@ -126,6 +130,7 @@ class WriteConfig:
     sharding: ShardingSpec = field(default_factory=ShardingSpec)
     duplicates: Duplicates = Duplicates.ERROR
     last_by: str | None = None
+    incremental: bool = False
     adapter_factory: AdapterFactory | None = None
     shard_retry: RetryConfig | None = None
     metrics_collector: MetricsCollector | None = None
@@ -141,6 +146,7 @@ class WriteConfig:
         check_type("manifest", self.manifest, ManifestOptions)
         check_type("shard_retry", self.shard_retry, RetryConfig, NoneType)
         check_type("last_by", self.last_by, str, NoneType)
+        check_type("incremental", self.incremental, bool)
         if self.sharding.strategy is ShardingStrategy.CEL:
             if self.num_dbs is not None:
                 raise ConfigValidationError("num_dbs must be None where an expression decides; see sharding")

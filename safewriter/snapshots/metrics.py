@@ -27,7 +27,7 @@ class MetricEvent(StrEnum):
     far, of `num_dbs`.
     """
     SHARD_COMPLETED = "write.shard.completed"
-    """For each shard, when all are written: `db_id`, `attempt`, `row_count`, `db_bytes`, `duration_ms`."""
+    """For each written shard, when all are: `db_id`, `attempt`, `row_count`, `db_bytes`, `duration_ms`."""
     SHARD_RETRIED = "write.shard.retried"
     """By `write_single_db`: `db_id`, `attempt`, `backoff_s`."""
     SHARD_RETRY_EXHAUSTED = "write.shard.retry_exhausted"

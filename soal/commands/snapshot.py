@@ -11,29 +11,45 @@ import typer
 
 from safewriter.snapshots.keep.cleanup import cleanup as clean
 from safewriter.snapshots.keep.history import history as history_of
+from safewriter.snapshots.keep.history import moment
 from safewriter.snapshots.keep.survey import Keeping
 from soal.console.problem import EXIT_FAILED
 from soal.console.progress import Counting
 from soal.options import DryRun
 from soal.orphans.age import parse_age
 from soal.s3_command import Call, s3_command
-from soal.snapshots.arguments import Form, context_of, key_of, snapshot_errors_as_problems, source_of, text_of
+from soal.snapshots.arguments import (
+    Form,
+    context_of,
+    key_of,
+    shown_key,
+    snapshot_errors_as_problems,
+    source_of,
+    text_of,
+)
 from soal.snapshots.build_command import build
 from soal.snapshots.report import (
     CleanupReport,
+    HealthReport,
     HistoryReport,
     ManifestFound,
     RollbackReport,
+    RouteReport,
     SnapshotReport,
+    ValueFound,
     ValueReport,
+    ValuesReport,
     VerifyReport,
 )
 from soal.snapshots.views import (
     cleanup_view,
+    health_view,
     history_view,
     rollback_view,
+    route_view,
     snapshot_view,
     value_view,
+    values_view,
     verify_view,
 )
 
@@ -42,6 +58,12 @@ _on_s3 = s3_command(has_bucket=False, errors=snapshot_errors_as_problems)
 app.command()(_on_s3(build))
 
 Prefix = Annotated[str, typer.Argument(metavar="PREFIX", help="Where the snapshots lie: s3://bucket/prefix")]
+As = Annotated[Form, typer.Option("--as", help="How values are printed.")]
+Context = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="The value of another column that decides on the shard."),
+]
+HexKey = Annotated[bool, typer.Option("--hex-key", help="Keys are bytes, in hexadecimal digits.")]
 Ref = Annotated[str | None, typer.Option("--ref", help="The manifest of another snapshot than the current one: s3://…")]
 
 
@@ -59,9 +81,10 @@ def info(
 ) -> None:
     """Show a snapshot: its run, its rule, its shards. Exit code 1 if there is none."""
     source = source_of(prefix, call)
-    named = source.named(ref)
+    current = source.current()[1]
+    named = source.named_in(current, ref)
     manifest = source.manifest(named.ref, named.sha256)
-    is_current = ref is None or ref == source.named().ref
+    is_current = named.ref == current.manifest_ref
     call.out.show(snapshot_view(SnapshotReport.of_manifest(prefix, named.ref, manifest, is_current=is_current)))
 
 
@@ -71,26 +94,24 @@ def get(
     call: Call,
     prefix: Prefix,
     key: Annotated[str, typer.Argument(help="The key, as text or as an integer.")],
-    form: Annotated[Form, typer.Option("--as", help="How the value is printed.")] = "text",
-    context: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="The value of another column that decides on the shard."),
-    ] = None,
+    form: As = "text",
+    context: Context = None,
+    ref: Ref = None,
     *,
-    hex_key: Annotated[bool, typer.Option("--hex-key", help="The key is bytes, in hexadecimal digits.")] = False,
+    hex_key: HexKey = False,
 ) -> None:
     """Print the value of a key. Exit code 1 if the snapshot has no such key."""
     from safewriter.snapshots.read.reader import SnapshotReader
 
     open_store = source_of(prefix, call).open_store
-    with SnapshotReader(prefix, open_store=open_store) as reader:
+    with SnapshotReader(prefix, open_store=open_store, manifest_ref=ref) as reader:
         plain_key = key_of(key, reader.manifest.key_encoding, is_hex=hex_key)
         columns = context_of(context or (), reader.manifest)
         value = reader.get(plain_key, routing_context=columns)
         report = ValueReport(
             prefix=prefix,
             manifest_ref=reader.manifest_ref,
-            key=plain_key.hex() if isinstance(plain_key, bytes) else plain_key,
+            key=shown_key(plain_key),
             shard=reader.route(plain_key, routing_context=columns),
             found=value is not None,
             form=form,
@@ -99,6 +120,102 @@ def get(
     call.out.show(value_view(report))
     if not report.found:
         call.out.remark(f"the snapshot has no key {key}")
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+@_on_s3
+def multiget(
+    call: Call,
+    prefix: Prefix,
+    keys: Annotated[list[str], typer.Argument(help="The keys, as texts or as integers.")],
+    form: As = "text",
+    context: Context = None,
+    ref: Ref = None,
+    *,
+    hex_key: HexKey = False,
+) -> None:
+    """Print the values of several keys of one snapshot. Exit code 1 if it lacks one of them."""
+    from safewriter.snapshots.read.reader import SnapshotReader
+
+    open_store = source_of(prefix, call).open_store
+    with SnapshotReader(prefix, open_store=open_store, manifest_ref=ref) as reader:
+        encoding, columns = reader.manifest.key_encoding, context_of(context or (), reader.manifest)
+        plain_keys = [key_of(key, encoding, is_hex=hex_key) for key in keys]
+        found = reader.multi_get(plain_keys, routing_context=columns)
+        values = tuple(
+            ValueFound(
+                key=shown_key(key),
+                shard=reader.route(key, routing_context=columns),
+                found=value is not None,
+                value=None if value is None else text_of(value, form),
+            )
+            for key, value in found.items()
+        )
+        report = ValuesReport(prefix=prefix, manifest_ref=reader.manifest_ref, form=form, values=values)
+    call.out.show(values_view(report))
+    missing = [str(value.key) for value in values if not value.found]
+    if missing:
+        call.out.remark(f"the snapshot has no key {', '.join(missing)}")
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+@_on_s3
+def route(
+    call: Call,
+    prefix: Prefix,
+    key: Annotated[str, typer.Argument(help="The key, as text or as an integer.")],
+    context: Context = None,
+    ref: Ref = None,
+    *,
+    hex_key: HexKey = False,
+) -> None:
+    """Show the shard that a key belongs to, without fetching it. Exit code 1 if no shard can have the key."""
+    from safewriter.snapshots.read.reader import SnapshotReader
+
+    open_store = source_of(prefix, call).open_store
+    with SnapshotReader(prefix, open_store=open_store, manifest_ref=ref) as reader:
+        plain_key = key_of(key, reader.manifest.key_encoding, is_hex=hex_key)
+        db_id = reader.route(plain_key, routing_context=context_of(context or (), reader.manifest))
+        url = next((shard.db_url for shard in reader.manifest.shards if shard.db_id == db_id), None)
+        report = RouteReport(
+            prefix=prefix, manifest_ref=reader.manifest_ref, key=shown_key(plain_key), shard=db_id, db_url=url
+        )
+    call.out.show(route_view(report))
+    if db_id is None:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+@_on_s3
+def health(
+    call: Call,
+    prefix: Prefix,
+    max_age: Annotated[
+        str | None, typer.Option(help="The current snapshot must be younger than this, by S3's clock: 7d, 36h, 90m.")
+    ] = None,
+) -> None:
+    """Check that the current snapshot can be read, and that each shard is there with its size. Fetches no shard.
+
+    Exit code 1 if it is not healthy.
+    """
+    source = source_of(prefix, call)
+    limit = None if max_age is None else parse_age(max_age, allow_young=True)
+    stored, current = source.current()
+    named = source.named_in(current)
+    manifest = source.manifest(named.ref, named.sha256)
+    at = next((moment(past.at) for past in current.history if past.manifest_ref == named.ref), None)
+    report = HealthReport.of_snapshot(
+        prefix,
+        named.ref,
+        manifest,
+        tuple(source.damage(manifest.shards)),
+        age_s=None if at is None else (stored.server_date - at).total_seconds(),
+        max_age_s=None if limit is None else limit.total_seconds(),
+    )
+    call.out.show(health_view(report))
+    if not report.is_healthy:
         raise typer.Exit(EXIT_FAILED)
 
 

@@ -90,6 +90,11 @@ def key_of(text: str, encoding: KeyEncoding, *, is_hex: bool) -> Key:
         ) from None
 
 
+def shown_key(key: Key) -> int | str:
+    """Return a key as reports have it: bytes in hexadecimal digits."""
+    return key.hex() if isinstance(key, bytes) else key
+
+
 def context_of(pairs: Iterable[str], manifest: Manifest) -> dict[str, object] | None:
     """Parse `NAME=VALUE` pairs of the sharding rule's other columns, with the rule's types."""
     types: dict[str, str] = manifest.sharding.get("cel_columns") or {}

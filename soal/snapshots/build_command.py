@@ -239,6 +239,10 @@ def build(
     last_by: Annotated[
         str | None, typer.Option(help="With --duplicates last: the row stays with the highest value in this column.")
     ] = None,
+    incremental: Annotated[
+        bool,
+        typer.Option("--incremental", help="Write only shards whose rows have changed; take the others over by name."),
+    ] = False,
     run_id: Annotated[str | None, typer.Option(help="A name for the run; default: a random one.")] = None,
 ) -> None:
     """Build a snapshot with Spark on this machine, and make it current.
@@ -258,6 +262,7 @@ def build(
         key_encoding=key_encoding,
         duplicates=duplicates,
         last_by=last_by,
+        incremental=incremental,
         output=OutputOptions(run_id=run_id),
         metrics_collector=_Stored(counting),
     )
@@ -275,6 +280,7 @@ def build(
         run_id=result.run_id,
         manifest_ref=result.manifest_ref,
         shards=len(result.shards),
+        taken_over=result.taken_over,
         rows_read=result.stats.rows_read,
         rows_written=result.stats.rows_written,
         bytes=sum(shard.db_bytes for shard in result.shards),

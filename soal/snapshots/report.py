@@ -110,12 +110,78 @@ class ValueReport(_Report):
     value: str | None = Field(description="null if the snapshot has no such key")
 
 
+class ValueFound(Part):
+    """A key, and its value."""
+
+    key: int | str
+    shard: int | None = Field(description="the shard that the key belongs to; null if no shard can have it")
+    found: bool
+    value: str | None = Field(description="null if the snapshot has no such key")
+
+
+class ValuesReport(_Report):
+    """The values of several keys of one snapshot."""
+
+    manifest_ref: str
+    form: Literal["text", "hex", "base64"]
+    values: tuple[ValueFound, ...]
+
+
+class RouteReport(_Report):
+    """The shard of a key."""
+
+    manifest_ref: str
+    key: int | str
+    shard: int | None = Field(description="null if no shard can have the key")
+    db_url: str | None = Field(description="the shard's folder; null if it has no rows")
+
+
+class HealthReport(_Report):
+    """Whether the current snapshot can be read, by its manifest and the sizes of its objects."""
+
+    manifest_ref: str
+    run_id: str
+    shards: int
+    rows: int
+    age_s: float | None = Field(description="since its publication, by the store's clock; null if that is unknown")
+    max_age_s: float | None
+    faults: tuple[str, ...]
+    is_healthy: bool
+
+    @classmethod
+    def of_snapshot(
+        cls,
+        prefix: str,
+        ref: str,
+        manifest: Manifest,
+        faults: tuple[str, ...],
+        *,
+        age_s: float | None,
+        max_age_s: float | None,
+    ) -> Self:
+        """Return the report on a snapshot with these faults of its shards."""
+        if max_age_s is not None and (age_s is None or age_s > max_age_s):
+            faults = (*faults, "it is too old" if age_s is not None else "nobody knows its age")
+        return cls(
+            prefix=prefix,
+            manifest_ref=ref,
+            run_id=manifest.run_id,
+            shards=len(manifest.shards),
+            rows=manifest.rows,
+            age_s=age_s,
+            max_age_s=max_age_s,
+            faults=faults,
+            is_healthy=not faults,
+        )
+
+
 class BuildReport(_Report):
     """A snapshot that was built and published."""
 
     run_id: str
     manifest_ref: str
     shards: int = Field(description="those that have rows")
+    taken_over: int = Field(description="the shards that the snapshot before had, with the same rows")
     rows_read: int
     rows_written: int
     bytes: int
@@ -224,6 +290,9 @@ REPORTS: Final = (
     BuildReport,
     SnapshotReport,
     ValueReport,
+    ValuesReport,
+    RouteReport,
+    HealthReport,
     HistoryReport,
     RollbackReport,
     VerifyReport,

@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from soal.snapshots.report import (
         BuildReport,
         CleanupReport,
+        HealthReport,
         HistoryReport,
         RollbackReport,
+        RouteReport,
         SnapshotReport,
         ValueReport,
+        ValuesReport,
         VerifyReport,
     )
 
@@ -30,10 +33,11 @@ _SHOWN_MAX: Final = 100
 
 def build_view(report: BuildReport) -> View:
     """Show the snapshot that was built."""
+    taken_over = f", {report.taken_over:,} of them taken over," if report.taken_over else ","
     text = (
         f"{report.prefix}: run {report.run_id} is current: {report.rows_written:,} of {report.rows_read:,} rows in"
-        f" {report.shards:,} shards ({report.bytes:,} bytes), written in {report.write_ms / 1000:,.1f} s, published in"
-        f" {report.publish_ms / 1000:,.1f} s"
+        f" {report.shards:,} shards ({report.bytes:,} bytes){taken_over} written in {report.write_ms / 1000:,.1f} s,"
+        f" published in {report.publish_ms / 1000:,.1f} s"
     )
     return View(report.document(), (Text(text), Text(report.manifest_ref, "dim")))
 
@@ -56,6 +60,33 @@ def history_view(report: HistoryReport) -> View:
 def value_view(report: ValueReport) -> View:
     """Show only the value."""
     return View(report.document(), () if report.value is None else (Text(report.value),))
+
+
+def values_view(report: ValuesReport) -> View:
+    """Show a row for each key."""
+    table = columns("key", "shard", "value", right=("shard",))
+    for found in report.values:
+        shard = "" if found.shard is None else str(found.shard)
+        table.add_row(Text(str(found.key)), shard, Text("" if found.value is None else found.value))
+    return View(report.document(), (table,))
+
+
+def route_view(report: RouteReport) -> View:
+    """Show the shard's number and its folder."""
+    if report.shard is None:
+        text = f"no shard can have the key {report.key}"
+    else:
+        text = f"shard {report.shard}: {report.db_url or 'it has no rows'}"
+    return View(report.document(), (Text(text),))
+
+
+def health_view(report: HealthReport) -> View:
+    """Show the faults, and what was looked at."""
+    state = "healthy" if report.is_healthy else f"{len(report.faults):,} faults"
+    age = "" if report.age_s is None else f", published {report.age_s:,.0f} s ago"
+    text = f"{report.prefix}: {state}; run {report.run_id}, {report.shards:,} shards, {report.rows:,} rows{age}"
+    faults = tuple(Text(fault, "red") for fault in report.faults[:_SHOWN_MAX])
+    return View(report.document(), (*faults, Text(shortened(text)), Text(report.manifest_ref, "dim")))
 
 
 def rollback_view(report: RollbackReport) -> View:

@@ -17,10 +17,12 @@ from safewriter.snapshots.errors import ManifestParseError, ReaderStateError
 from safewriter.snapshots.read.cache import CacheFolder, usable
 from safewriter.snapshots.read.snapshot import Snapshot
 from safewriter.snapshots.read.source import Source
+from safewriter.snapshots.read.telemetry import Telemetry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from safewriter.snapshots.format.current import ManifestAt
     from safewriter.snapshots.format.encoding import Key
     from safewriter.snapshots.format.manifest import Manifest
     from safewriter.snapshots.read.source import OpenStore
@@ -52,6 +54,8 @@ class SnapshotReader:
         others, then open shards in the order of their opening. One shard may exceed the limit. Default: no limit.
     manifest_ref
         The manifest of another snapshot than the current one, which `refresh` goes over to.
+    meter
+        A meter of OpenTelemetry's API, for metrics of this reader. A pickled reader has none.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class SnapshotReader:
         cache: Path | str | None = None,
         cache_limit_bytes: int | None = None,
         manifest_ref: str | None = None,
+        meter: Any = None,  # noqa: ANN401 - of a package that need not be there
     ) -> None:
         if cache_limit_bytes is not None:
             check_count("cache_limit_bytes", cache_limit_bytes)
@@ -73,6 +78,7 @@ class SnapshotReader:
         named = self._source.named(manifest_ref)
         self._refreshing = threading.Lock()
         self._snapshot: Snapshot | None = None
+        self._telemetry = None if meter is None else Telemetry(meter, self)
         self._remove: Callable[[], object] | None = None
         try:
             with usable(named.ref):
@@ -81,7 +87,7 @@ class SnapshotReader:
                     self._remove = weakref.finalize(self, _remove, cache, os.getpid())
                 self._cache = CacheFolder(Path(cache), cache_limit_bytes)
                 self._cache.make_room(0)
-            self._snapshot = Snapshot(named, self._source, self._cache)
+            self._snapshot = self._of(named)
         except BaseException as error:
             self.close()
             if isinstance(error, ManifestParseError) and manifest_ref is None:
@@ -123,14 +129,31 @@ class SnapshotReader:
         `ReaderStateError`, `ShardDamagedError`, `OtherDatabaseError` or `StoreError` if the shard cannot be read.
         Integers may be NumPy's.
         """
-        return (self._snapshot or self._opened()).value(key, routing_context)
+        if self._telemetry is None:
+            return (self._snapshot or self._opened()).value(key, routing_context)
+        with self._telemetry.reading("get", 1):
+            return self._opened().value(key, routing_context)
 
     def multi_get(
         self, keys: Iterable[Key], *, routing_context: Mapping[str, object] | None = None
     ) -> dict[Key, bytes | None]:
         """Return the values of keys, in their order, all of one snapshot; raises as `get` does."""
         value = self._opened().value
-        return {key: value(key, routing_context) for key in keys}
+        if self._telemetry is None:
+            return {key: value(key, routing_context) for key in keys}
+        keys = list(keys)
+        with self._telemetry.reading("multi_get", len(keys)):
+            return {key: value(key, routing_context) for key in keys}
+
+    def scan(self, start: Key | None = None, stop: Key | None = None) -> Iterator[tuple[Key, bytes | None]]:
+        """Yield the keys from `start` on and before `stop`, with their values, all of one snapshot, in ascending order:
+        of integers, or of the bytes of texts. None: without a bound.
+
+        By the hash of the key each range has keys of all shards, so this fetches all, unless the manifest says that a
+        shard has none. Where other columns decide, a key may come twice. Raises as `get` does, at the latest when the
+        row is reached.
+        """
+        return self._opened().scan(start, stop)
 
     def route(self, key: Key, *, routing_context: Mapping[str, object] | None = None) -> int | None:
         """Return the shard that a key belongs to; None if no shard can have it."""
@@ -147,8 +170,10 @@ class SnapshotReader:
             named = self._source.named()
             changed = named.ref != self._opened().ref
             if changed:
-                self._snapshot = Snapshot(named, self._source, self._cache)
+                self._snapshot = self._of(named)
             self._looked_s = began_s
+            if self._telemetry is not None:
+                self._telemetry.refreshed(changed=changed)
             return changed
 
     def verify(self, *, keys_max: int | None = None) -> Verification:
@@ -162,6 +187,11 @@ class SnapshotReader:
         self._snapshot = None
         if self._remove is not None:
             self._remove()
+
+    def _of(self, named: ManifestAt) -> Snapshot:
+        if self._telemetry is None:
+            return Snapshot(named, self._source, self._cache)
+        return Snapshot(named, self._source, self._cache, self._telemetry.fetched)
 
     def _opened(self) -> Snapshot:
         snapshot = self._snapshot

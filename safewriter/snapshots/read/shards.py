@@ -69,10 +69,11 @@ class Shards:
         cache: CacheFolder,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
+        fetched: Callable[[int], object] = lambda _: None,
     ) -> None:
         self.local: Any = threading.local()
         self._shards, self._source, self._cache, self._sleep = shards, source, cache, sleep
-        self._clock = clock
+        self._clock, self._fetched_size = clock, fetched
         self._damage: dict[int, str] = {}
         """What was wrong with each shard's file, until it is fetched again."""
         self._repaired_s: dict[int, float] = {}
@@ -96,6 +97,11 @@ class Shards:
             if self._files.get(db_id) is file:  # else it was dropped meanwhile, to make room
                 self._of_thread()[db_id] = opened
         return opened
+
+    def connect(self, db_id: int) -> OpenShard | None:
+        """Open a shard for the caller alone, in whatever threads; raises as `open` does."""
+        shard = self._shards.get(db_id)
+        return None if shard is None else self._connected(shard, self._file(shard))
 
     def _of_thread(self) -> dict[int, OpenShard]:
         """Return this thread's open shards."""
@@ -170,6 +176,7 @@ class Shards:
             except ShardDamagedError as error:
                 self._damage[shard.db_id] = str(error)
                 raise
+            self._fetched_size(part.tell())
             return self._cache.keep(part, name_of(shard))
 
     def _check_damage(self, db_id: int) -> None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from safewriter.snapshots.errors import ManifestParseError
 from safewriter.snapshots.format.encoding import KEY_TYPES, encode, plain
+from safewriter.snapshots.read.scan import scan
 from safewriter.snapshots.read.shards import SELECT, Shards
 from safewriter.snapshots.routing.routing import Routing, routing_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from safewriter.snapshots.format.current import ManifestAt
     from safewriter.snapshots.format.encoding import Key
@@ -29,7 +30,13 @@ class Snapshot:
 
     __slots__ = ("_encoding", "_local", "_shards", "manifest", "ref", "routing")
 
-    def __init__(self, named: ManifestAt, source: Source, cache: CacheFolder) -> None:
+    def __init__(
+        self,
+        named: ManifestAt,
+        source: Source,
+        cache: CacheFolder,
+        fetched: Callable[[int], object] = lambda _: None,
+    ) -> None:
         self.ref = ref = named.ref
         self.manifest: Manifest = source.manifest(ref, named.sha256)
         try:
@@ -37,12 +44,16 @@ class Snapshot:
         except ValueError as error:
             raise ManifestParseError(f"{ref} is no manifest that this code can read: {error}") from error
         self._encoding = self.manifest.key_encoding
-        self._shards = Shards({shard.db_id: shard for shard in self.manifest.shards}, source, cache)
+        self._shards = Shards({shard.db_id: shard for shard in self.manifest.shards}, source, cache, fetched=fetched)
         self._local: Any = self._shards.local
 
     def shard_of(self, key: Key, context: Context) -> int | None:
         """Return the shard that a key belongs to; None if no shard can have it."""
         return self.routing.route(plain(key), context)
+
+    def scan(self, start: Key | None, stop: Key | None) -> Iterator[tuple[Key, bytes | None]]:
+        """Yield keys with values, by their range."""
+        return scan(self.manifest, self._shards, start, stop)
 
     def value(self, key: Key, context: Context) -> bytes | None:
         """Return the value of a key; None if there is none."""

@@ -69,7 +69,10 @@ class Source:
 
         Raises as `current` does, and `ReaderStateError` if no manifest is current.
         """
-        current = self.current()[1]
+        return self.named_in(self.current()[1], ref)
+
+    def named_in(self, current: Current, ref: str | None = None) -> ManifestAt:
+        """Return a manifest as `named` does, without a request."""
         ref = ref or current.manifest_ref
         if ref is None:
             raise ReaderStateError(f"{self.store.uri(CURRENT)} points to no snapshot: nothing was published yet")
@@ -99,6 +102,12 @@ class Source:
         shards = tuple(shards)
         sizes = self._sizes([shard.db_url for shard in shards])
         return (damage for shard in shards if (damage := _damage(shard, sizes[shard.db_url])) is not None)
+
+    def whole(self, shards: Iterable[Shard]) -> tuple[Shard, ...]:
+        """Return the shards that `damage` would not yield."""
+        shards = tuple(shards)
+        sizes = self._sizes([shard.db_url for shard in shards])
+        return tuple(shard for shard in shards if _damage(shard, sizes[shard.db_url]) is None)
 
     def objects_of(self, shard: Shard) -> Mapping[str, int]:
         """Return the sizes of a shard's objects, by their names below `db_url`."""

@@ -25,6 +25,8 @@ __all__ = ["MANIFEST", "BuildId", "published_key"]
 
 MANIFEST: Final = "manifest"
 """The property of an attempt that was found by its mark alone: the key of its manifest. Its other names are unknown."""
+_FOLDER: Final = re.compile(r"[^/]+/run_id=[^/]+/[^/]+/attempt=\d+-[^/-]+-[^/]+")
+"""The folder of a shard of any build."""
 _BUILD: Final = re.compile("[0-9a-f]{16}")
 _RUN: Final = re.compile("[^/]+")
 
@@ -116,6 +118,9 @@ class BuildId:
         root = store.uri("")
         keep = {url.removeprefix(root) for url in urls or ()}
         pattern = self._folder
+        own = {folder for folder in keep if pattern.fullmatch(folder)}
+        # An incremental build also names shards of earlier builds, and maybe none of its own.
+        are_elsewhere = any(not _FOLDER.fullmatch(folder) for folder in keep - own)
         removed = 0
         if urls is None and is_there(store, self.manifest_key):
             store.delete(self.manifest_key)
@@ -134,8 +139,8 @@ class BuildId:
         def keys() -> Iterator[str]:
             return (entry.key for entry in paced(store.list(self.run_prefix), check_time))
 
-        folders = tuple(f"{folder}/" for folder in keep)
-        if keep and not any(key.startswith(folders) for key in keys()):
+        folders = tuple(f"{folder}/" for folder in own)
+        if are_elsewhere or (own and not any(key.startswith(folders) for key in keys())):
             raise StoreError(
                 f"{store.uri(self.run_prefix)} has none of the shards that the manifest names; none is deleted"
             )

@@ -181,7 +181,7 @@ class SnapshotTable(Table):
                 keep = self._folders(current, ref)
                 if keep is None:
                     continue  # the snapshot was removed since, and its shards with it
-            self._check_unnamed(names, published=keep is not None)
+            self._check_unnamed(names, keep)
             if keep is None and attempt.nonce != dead_nonce and self._decide(attempt) is not None:
                 raise UndecidableError(
                     f"{name_of(attempt)} is published, which its document denies; nothing is deleted"
@@ -191,23 +191,24 @@ class SnapshotTable(Table):
             removed += names.remove(self.store, keep, self.may_go_on)
         return removed
 
-    def _check_unnamed(self, names: BuildId, *, published: bool) -> None:
+    def _check_unnamed(self, names: BuildId, keep: frozenset[str] | None) -> None:
         """Raise `UndecidableError` if a manifest is or was current that was never published by the verdict, or if
-        another manifest of the run, which is or was current, names shards of the build: then its document is false.
+        another manifest of the run, which is or was current, names shards of the build that its own manifest does not:
+        then its document is false. `keep`: the folders of its own manifest; None if it was not published.
         """
         current, ref = self._read()[1], self.store.uri(names.manifest_key)
         for other in {current.manifest_ref, *(past.manifest_ref for past in current.history)} - {ref, None}:
             if other is not None and other.endswith(f"_run_id={names.run_id}/manifest"):
-                self._check_other(names, other, current)
-        if not published and current.names(ref):
+                self._check_other(names, other, keep or frozenset(), current)
+        if keep is None and current.names(ref):
             raise UndecidableError(
                 f"{self.store.uri(CURRENT)} names {ref}, whose build is settled as not published; nothing of it is"
                 " deleted. If it is current, roll back to another snapshot, or build again"
             )
 
-    def _check_other(self, names: BuildId, ref: str, current: Current) -> None:
-        root = self.store.uri("")
-        if names.has_any(url.removeprefix(root) for url in self._folders(current, ref) or ()):
+    def _check_other(self, names: BuildId, ref: str, keep: frozenset[str], current: Current) -> None:
+        root, folders = self.store.uri(""), self._folders(current, ref) or frozenset()
+        if names.has_any(url.removeprefix(root) for url in folders - keep):
             raise UndecidableError(
                 f"{ref} names shards of build {names.build}, of which the write's document says another manifest or"
                 " none; nothing of it is deleted"

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from safewriter.objects.store import ObjectStore
     from safewriter.snapshots.config import WriteConfig
+    from safewriter.snapshots.format.current import ManifestAt
     from safewriter.snapshots.format.manifest import Manifest
 
 __all__ = ["BuildAttempt", "begin"]
@@ -44,12 +45,14 @@ _QUIET_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class BuildAttempt:
-    """`publish` makes a manifest current and returns its URL. `earlier`: the manifest that an earlier attempt of this
-    run has published; then there is nothing to build.
+    """`publish` makes a manifest current and returns its URL. `current`: the manifest that was current when the attempt
+    began; `publish` raises `PublishConflictError` unless it still is. `earlier`: the manifest that an earlier attempt
+    of this run has published; then there is nothing to build.
     """
 
     names: BuildId
     publish: Callable[[Manifest], str]
+    current: ManifestAt | None = None
     earlier: str | None = None
 
 
@@ -69,7 +72,7 @@ def _guarded(spark: SparkSession, config: WriteConfig, step: str | None) -> Iter
     with SafeWriter.around(spark, guarded) as block:
         if block.already_committed and block.checkpoint is not None:
             key = published_key(block.checkpoint.attempt.properties)
-            yield BuildAttempt(session.names, lambda _: "", session.publisher.store.uri(key))
+            yield BuildAttempt(session.names, lambda _: "", earlier=session.publisher.store.uri(key))
             return
 
         def publish(manifest: Manifest) -> str:
@@ -78,7 +81,7 @@ def _guarded(spark: SparkSession, config: WriteConfig, step: str | None) -> Iter
             block.success()
             return session.publisher.store.uri(session.names.manifest_key)
 
-        yield BuildAttempt(session.names, publish)
+        yield BuildAttempt(session.names, publish, session.base.manifest)
 
 
 @contextmanager
@@ -104,7 +107,7 @@ def _alone(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterat
         return written.ref
 
     try:
-        yield BuildAttempt(names, publish)
+        yield BuildAttempt(names, publish, base.manifest)
     except BaseException as error:
         if not sent or isinstance(error, PublishConflictError | ManifestPublishError):
             scope.cancel()

@@ -19,6 +19,7 @@ from safewriter.snapshots.write.options import cached, overridden
 from safewriter.snapshots.write.paths import Paths
 from safewriter.snapshots.write.retry import written_with_retries
 from safewriter.snapshots.write.rows import RowFormat
+from safewriter.snapshots.write.unchanged import earlier_shards
 from safewriter.snapshots.write.watch import Watch
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ __all__ = ["BuildResult", "BuildStats", "write_sharded", "write_single_db"]
 
 @dataclass(frozen=True, slots=True)
 class BuildStats:
-    """Durations of this attempt, in milliseconds, and numbers of rows."""
+    """Durations of this attempt, in milliseconds, and numbers of rows. `rows_written`: the rows of all shards, also of
+    those taken over.
+    """
 
     write_ms: int
     publish_ms: int
@@ -46,7 +49,8 @@ class BuildStats:
 @dataclass(frozen=True, slots=True)
 class BuildResult:
     """A published snapshot. `already_committed`: an earlier attempt of this run has published it, and this attempt has
-    built nothing. `run_record_ref`: the record of the build; None if there is none.
+    built nothing. `run_record_ref`: the record of the build; None if there is none. `taken_over`: how many of the
+    shards the snapshot before had, with the same rows.
     """
 
     run_id: str
@@ -55,6 +59,7 @@ class BuildResult:
     stats: BuildStats
     already_committed: bool = False
     run_record_ref: str | None = None
+    taken_over: int = 0
 
 
 def write_sharded(
@@ -173,7 +178,10 @@ def _build(
                 config.last_by,
                 limits,
                 config.adapter_factory,
+                is_incremental=config.incremental,
             )
+            job = job.compared(df, earlier_shards(config, attempt.current))
+            watch.takes_over(len(job.comparison.same))
             written = written_with_retries(
                 lambda number: replace(job, first_attempt=number).run(df, rows_read), retry, watch.metrics
             )
@@ -196,7 +204,14 @@ def _build(
             watch.published(ref)
         ended = time.monotonic()
     stats = BuildStats(_ms(wrote - began), _ms(ended - wrote), written.rows_read, manifest.rows)
-    return BuildResult(names.run_id, ref, written.shards, stats, run_record_ref=watch.record.ref)
+    return BuildResult(
+        names.run_id,
+        ref,
+        written.shards,
+        stats,
+        run_record_ref=watch.record.ref,
+        taken_over=len(written.taken_over),
+    )
 
 
 def _ms(seconds: float) -> int:

@@ -9,13 +9,15 @@ from safewriter.snapshots.errors import ConfigValidationError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["KEY", "RANK", "ROUTING", "SHARD", "VALUE", "check_column", "existing"]
+__all__ = ["DIGESTS", "KEY", "RANK", "ROUTING", "SHARD", "VALUE", "check_column", "existing"]
 
 SHARD: Final = "soal_shard"
 KEY: Final = "soal_key"
 VALUE: Final = "soal_value"
 RANK: Final = "soal_rank"
 """The column `last_by`, which decides which row of a key to keep."""
+DIGESTS: Final = ("soal_digest_0", "soal_digest_1")
+"""The numbers of each row in an incremental build."""
 ROUTING: Final = "soal_routing_"
 """The prefix of the other columns that the routing reads, numbered from 0."""
 

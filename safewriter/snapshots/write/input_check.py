@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.snapshots.errors import ConfigValidationError
 from safewriter.snapshots.write.columns import existing
+from safewriter.snapshots.write.unchanged import check_comparable
 from safewriter.snapshots.write.values import check_travels
 
 if TYPE_CHECKING:
@@ -23,11 +24,14 @@ _RANKS: Final = (*_INTEGERS, *_BYTES, "float", "double", "decimal", "boolean", "
 
 
 def check_input(df: DataFrame, config: WriteConfig, key_col: str, value_spec: ValueSpec) -> None:
-    """Raise `ConfigValidationError` for an unsuitable column, or an `adapter_factory` that cannot be pickled."""
+    """Raise `ConfigValidationError` for an unsuitable column, an `adapter_factory` that cannot be pickled, or an
+    incremental build that cannot compare its values.
+    """
     _check_key(df, key_col, config.key_encoding)
     if config.last_by is not None:
         _check_rank(df, config.last_by)
     check_travels("adapter_factory", config.adapter_factory)
+    check_comparable(config, value_spec)
     value_spec.column(df, key_col)
 
 

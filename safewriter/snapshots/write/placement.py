@@ -18,28 +18,35 @@ if TYPE_CHECKING:
 
     from safewriter.snapshots.routing.routing import Routing
 
-__all__ = ["placed"]
+__all__ = ["placed", "sharded"]
 
 _TASKS_PER_CORE: Final = 2
 """A Python task costs a tenth of a second of CPU, so if there are many shards, a task writes several."""
 
 
-def placed(rows: DataFrame, routing: Routing, job: str, *, has_integers: bool, has_ranks: bool) -> DataFrame:
-    """Return the rows with their shards, in one partition for each task, sorted by shard and key.
+def sharded(rows: DataFrame, routing: Routing, job: str, *, has_integers: bool) -> DataFrame:
+    """Return the rows with their shards.
 
     `job`: the number that `errors_of_tasks` has given the job. `has_integers`: the keys are integers; the task refuses
-    negative ones. `has_ranks`: also sort the rows of a key by rank, the highest first.
+    negative ones.
+    """
+    if has_integers and isinstance(routing, HashRouting):
+        return with_shard(rows, KEY, SHARD, routing.num_dbs)
+    return _by_udf(rows, routing, job)
+
+
+def placed(rows: DataFrame, num_dbs: int, *, shards: int, has_integers: bool, has_ranks: bool) -> DataFrame:
+    """Return rows with their shards, in one partition for each task, sorted by shard and key.
+
+    `shards`: how many of all `num_dbs` the rows have. `has_ranks`: also sort the rows of a key by rank, the highest
+    first.
     """
     from pyspark.sql import functions
 
-    tasks = min(routing.num_dbs, _TASKS_PER_CORE * rows.sparkSession.sparkContext.defaultParallelism)
-    if has_integers and isinstance(routing, HashRouting):
-        sharded = with_shard(rows, KEY, SHARD, routing.num_dbs)
-    else:
-        sharded = _by_udf(rows, routing, job)
-    order = _order(routing.num_dbs, tasks) if has_integers else [functions.col(SHARD), functions.col(KEY)]
+    tasks = max(1, min(shards, _TASKS_PER_CORE * rows.sparkSession.sparkContext.defaultParallelism))
+    order = _order(num_dbs, tasks) if has_integers else [functions.col(SHARD), functions.col(KEY)]
     rank = [functions.col(RANK).desc_nulls_last()] if has_ranks else []
-    return sharded.repartitionById(tasks, functions.col(SHARD) % tasks).sortWithinPartitions(*order, *rank)
+    return rows.repartitionById(tasks, functions.col(SHARD) % tasks).sortWithinPartitions(*order, *rank)
 
 
 def _order(num_dbs: int, tasks: int) -> list[Column]:

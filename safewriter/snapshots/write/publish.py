@@ -53,6 +53,13 @@ class Base:
         return self.version, None if self.current is None else self.current.manifest_ref
 
     @property
+    def manifest(self) -> ManifestAt | None:
+        """The current manifest."""
+        if self.current is None or self.current.manifest_ref is None:
+            return None
+        return ManifestAt(self.current.manifest_ref, self.current.sha256_of(self.current.manifest_ref))
+
+    @property
     def token(self) -> int | None:
         """The token of the last turn in which a build began."""
         return None if self.current is None else self.current.fencing_token

@@ -12,11 +12,14 @@ import pyarrow.compute as pc
 
 from safewriter.snapshots.errors import KeyRangeError, ShardAssignmentError, ValueEncodingError
 from safewriter.snapshots.format.encoding import KeyEncoding
-from safewriter.snapshots.write.columns import KEY, RANK, ROUTING, SHARD, VALUE
+from safewriter.snapshots.write.columns import DIGESTS, KEY, RANK, ROUTING, SHARD, VALUE
+from safewriter.snapshots.write.row_digest import sums_of
 from safewriter.snapshots.write.values import Unencodable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from safewriter.snapshots.routing.routing import Routing
     from safewriter.snapshots.write.values import ValueSpec
@@ -29,6 +32,7 @@ class RowRun:
     """Consecutive rows of one shard, sorted by their keys.
 
     `repeated`: the indexes of rows that have the key of the previous row. `ranks`: the values of `last_by`, if any.
+    `sums`: of the rows' digests, if they have any.
     """
 
     db_id: int
@@ -36,6 +40,7 @@ class RowRun:
     values: list[bytes]
     repeated: list[int]
     ranks: pa.Array | None
+    sums: NDArray[np.uint64] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,7 @@ class RowFormat:
         except Unencodable as error:
             raise ValueEncodingError(f"the row with {self.key_col} {keys[error.row].as_py()!r}: {error}") from error
         ranks = batch.column(RANK) if RANK in batch.schema.names else None
+        has_digests = DIGESTS[0] in batch.schema.names
         repeated = np.flatnonzero(pc.equal(keys[1:], keys[:-1]).to_numpy(zero_copy_only=False)) + 1
         bounds = [0, *(np.flatnonzero(np.diff(assigned)) + 1).tolist(), len(assigned)]
         for first, last in itertools.pairwise(bounds):
@@ -77,6 +83,7 @@ class RowFormat:
                     values[first:last],
                     (repeated[(repeated > first) & (repeated < last)] - first).tolist(),
                     None if ranks is None else ranks[first:last],
+                    sums_of(batch, first, last) if has_digests else None,
                 )
 
     def shown(self, stored: bytes) -> str:

@@ -59,6 +59,11 @@ class SnapshotSession(SparkScope):
         self._sent = False
         self._answered = True
 
+    @property
+    def base(self) -> Base:
+        """The `_CURRENT` that the build began with."""
+        return self._base
+
     def verify(self) -> None:
         """Do nothing: a build has no requirements of the session."""
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from safewriter.snapshots.config import Duplicates
     from safewriter.snapshots.write.limits import Limiter
     from safewriter.snapshots.write.paths import Paths
@@ -51,6 +54,7 @@ RESULT: Final = pa.schema(
         ("min_key", pa.binary()),
         ("max_key", pa.binary()),
         ("duration_ms", pa.int64()),
+        ("sums", pa.list_(pa.int64())),  # of an incremental build's digests of rows; below 2^63
         ("waited_ms", pa.int64()),  # for the rate limits, of the whole task
     ]
 )
@@ -79,6 +83,7 @@ class _Open:
     sink: Sink | None = None
     rows: int = 0
     kept: int = 0
+    sums: NDArray[np.uint64] | None = None
     first: bytes | None = None
     last: bytes | None = None
 
@@ -125,6 +130,8 @@ class ShardTask:
             shard = self._open = _Open(run.db_id, attempt, url, Distinct(self.duplicates, self.rows))
         shard.rows += len(run.keys)
         self._count += len(run.keys)
+        if run.sums is not None:
+            shard.sums = run.sums if shard.sums is None else shard.sums + run.sums
         distinct = shard.distinct.of(run)
         with _naming(shard):
             if shard.sink is None:
@@ -162,6 +169,7 @@ class ShardTask:
             "checkpoint_id": unique_id(),
             "min_key": shard.first,
             "max_key": shard.last,
+            "sums": None if shard.sums is None else shard.sums.tolist(),
             "duration_ms": round((time.monotonic() - shard.began_s) * 1000),
         }
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 from safewriter.snapshots.errors import ConfigValidationError
 
@@ -34,6 +34,9 @@ class Unencodable(Exception):  # noqa: N818 - RowFormat raises it as an error wi
 class ValueSpec(Protocol):
     """One encoding of values. It must be picklable, since Spark sends it to the executors."""
 
+    is_comparable: ClassVar[bool]
+    """Whether equal columns have equal bytes, in each build."""
+
     def column(self, df: DataFrame, key_col: str) -> Column:
         """Return the column that `encode` gets. Raises `ConfigValidationError`."""
         ...
@@ -45,6 +48,7 @@ class ValueSpec(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _BinaryColumn:
+    is_comparable: ClassVar[bool] = True
     name: str
 
     def column(self, df: DataFrame, key_col: str) -> Column:  # noqa: ARG002 - of the protocol
@@ -68,6 +72,7 @@ class _BinaryColumn:
 
 @dataclass(frozen=True, slots=True)
 class _JsonColumns:
+    is_comparable: ClassVar[bool] = True
     names: tuple[str, ...] | None
 
     def column(self, df: DataFrame, key_col: str) -> Column:
@@ -95,6 +100,7 @@ class _JsonColumns:
 
 @dataclass(frozen=True, slots=True)
 class _Callable:
+    is_comparable: ClassVar[bool] = False
     function: Callable[[dict[str, Any]], bytes | str]
 
     def column(self, df: DataFrame, key_col: str) -> Column:  # noqa: ARG002 - of the protocol

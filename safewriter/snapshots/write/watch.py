@@ -28,6 +28,7 @@ class Watch:
         self.record = BuildRecord(store, names, config)
         self._progress = ShardProgress(store, names, self._stored)
         self._num_dbs = 0
+        self._taken_over = 0
         self._rows = 0
         self._where = config.s3_prefix
 
@@ -54,6 +55,8 @@ class Watch:
         """Report the written shards."""
         self._progress.stop()
         for shard in written.shards:
+            if shard.db_id in written.taken_over:
+                continue
             self.metrics.emit(
                 MetricEvent.SHARD_COMPLETED,
                 db_id=shard.db_id,
@@ -67,7 +70,12 @@ class Watch:
         self._rows = sum(shard.row_count for shard in written.shards)
         self.metrics.emit(MetricEvent.SHARDS_COMPLETED, rows_written=self._rows, duration_ms=duration_ms)
 
-    def _stored(self, shards: int) -> None:
+    def takes_over(self, shards: int) -> None:
+        """Count as stored the shards that need not be written."""
+        self._taken_over = shards
+
+    def _stored(self, written: int) -> None:
+        shards = written + self._taken_over
         _log.info("%s: %d of %d shards are stored", self._where, shards, self._num_dbs)
         self.metrics.emit(MetricEvent.SHARDS_PROGRESS, shards=shards, num_dbs=self._num_dbs)
 

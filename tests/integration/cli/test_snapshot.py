@@ -95,7 +95,17 @@ def bench(s3: EmbeddedS3, request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     "arguments",
-    [("info",), ("get", "1"), ("history",), ("rollback", "--back", "1"), ("verify",), ("cleanup",)],
+    [
+        ("info",),
+        ("get", "1"),
+        ("multiget", "1"),
+        ("route", "1"),
+        ("health",),
+        ("history",),
+        ("rollback", "--back", "1"),
+        ("verify",),
+        ("cleanup",),
+    ],
     ids=lambda arguments: arguments[0],
 )
 def test_before_the_first_publication_there_is_nothing(bench: Bench, arguments: tuple[str, ...]) -> None:
@@ -135,6 +145,79 @@ def test_a_value_is_printed_and_nothing_else(bench: Bench) -> None:
     assert told["shard"] == 6
     missing = bench.told("ValueReport", "get", "3", code=1)
     assert (missing["found"], missing["value"]) == (False, None)
+
+
+def test_values_of_another_snapshot_are_read_by_its_manifest(bench: Bench) -> None:
+    """One, several, and the shard of a key."""
+    first = bench.publish("first", rows={1: b"old", 2: b"too"})
+    bench.publish("second", T1, rows={1: b"new"})
+    assert bench.soal("get", "1", "--ref", first)[:2] == (0, "old\n")
+    told = bench.told("ValuesReport", "multiget", "1", "2", "--ref", first)
+    assert [(row["key"], row["value"]) for row in told["values"]] == [(1, "old"), (2, "too")]
+    assert bench.told("RouteReport", "route", "1", "--ref", first)["manifestRef"] == first
+
+
+def test_several_values_are_printed_in_order(bench: Bench) -> None:
+    """Exit code 1 if one is missing, which is named."""
+    bench.publish("r", rows={1: b"one [bold]", 2: b"two"})
+    code, out, _ = bench.soal("multiget", "2", "1")
+    assert code == 0
+    assert out.index("two") < out.index("one [bold]")
+    code, out, err = bench.soal("multiget", "1", "3", "4", "--as", "hex")
+    assert (code, err) == (1, "the snapshot has no key 3, 4\n")
+    assert b"one [bold]".hex() in out
+    told = bench.told("ValuesReport", "multiget", "1", "3", code=1)
+    assert [row["found"] for row in told["values"]] == [True, False]
+    assert bench.soal("multiget", "x")[0] == 2
+
+
+def test_a_key_is_routed_without_a_fetch(bench: Bench) -> None:
+    """To its shard's folder, if it has rows."""
+    bench.publish("r", rows={1: b"one"})
+    for shard in bench.store.list("shards/"):
+        bench.store.delete(shard.key)
+    told = bench.told("RouteReport", "route", "1")
+    assert (told["shard"], told["dbUrl"].rpartition("/")[0].endswith("/db=00006")) == (6, True)
+    assert bench.soal("route", "1")[1].startswith("shard 6: s3://")
+    assert "it has no rows" in bench.soal("route", "2")[1]
+
+
+def test_health_is_told_without_a_fetch(bench: Bench) -> None:
+    """A shard that is gone or short, and a snapshot that is too old, are faults; exit code 1 then."""
+    bench.publish("r", created=datetime.now(UTC))
+    told = bench.told("HealthReport", "health", "--max-age", "1d")
+    assert (told["isHealthy"], told["shards"], told["rows"], told["faults"]) == (True, 8, 50, [])
+    assert abs(told["ageS"]) < 3600
+    first, second = [shard.key for shard in bench.store.list("shards/")][:2]
+    bench.store.delete(first)
+    bench.store.put(second, b"short")
+    code, out, _ = bench.soal("health")
+    assert code == 1
+    assert out.count("is not there") == out.count("has 5 bytes") == 1
+    assert "2 faults" in out
+
+
+def test_an_old_snapshot_is_not_healthy(bench: Bench) -> None:
+    """By the time of its publication."""
+    bench.publish("r")
+    assert bench.soal("health")[0] == 0
+    code, out, _ = bench.soal("health", "--max-age", "90m")
+    assert (code, "it is too old" in out) == (1, True)
+
+
+def test_a_description_reads_the_pointer_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it cannot call a snapshot current by another body."""
+    ref = bench.publish("r")
+    read: list[str] = []
+    get = S3ObjectStore.get
+
+    def counted(store: S3ObjectStore, key: str, **bound: int) -> object:
+        read.append(key)
+        return get(store, key, **bound)
+
+    monkeypatch.setattr(S3ObjectStore, "get", counted)
+    assert bench.told("SnapshotReport", "info", "--ref", ref)["isCurrent"]
+    assert read.count(CURRENT) == 1
 
 
 def test_a_key_may_be_bytes(bench: Bench) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -37,13 +37,17 @@ def values(numbers: Sequence[int]) -> list[bytes]:
     ]
 
 
-def write_files(rows: int, folder: Path) -> None:
-    """Write the rows into four Parquet files."""
+def write_files(rows: int, folder: Path, changed: Collection[int] = frozenset()) -> None:
+    """Write the rows into four Parquet files. `changed`: the numbers of those that have another value."""
     folder.mkdir()
     schema = pa.schema([("id", pa.int64()), ("v", pa.binary())])
     bounds = [rows * number // _FILES for number in range(_FILES + 1)]
-    for number in range(_FILES):
-        with pq.ParquetWriter(folder / f"{number}.parquet", schema) as writer:
-            for first in range(bounds[number], bounds[number + 1], _BLOCK):
-                block = range(first, min(first + _BLOCK, bounds[number + 1]))
-                writer.write_table(pa.table([pa.array(keys(block)), values(block)], schema=schema))
+    for file in range(_FILES):
+        with pq.ParquetWriter(folder / f"{file}.parquet", schema) as writer:
+            for first in range(bounds[file], bounds[file + 1], _BLOCK):
+                block = range(first, min(first + _BLOCK, bounds[file + 1]))
+                found = [
+                    value[::-1] if number in changed else value
+                    for number, value in zip(block, values(block), strict=True)
+                ]
+                writer.write_table(pa.table([pa.array(keys(block)), found], schema=schema))

@@ -231,6 +231,30 @@ def snapshot(
     told(out, _snapshots(cost))
 
 
+@app.command("snapshot-beside")
+def snapshot_beside(
+    rows: Annotated[int, typer.Option(min=1000, help="Rows of each build.")] = 1_000_000,
+    shards: Annotated[int, typer.Option(min=1, help="Shards of each build.")] = 8,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Rounds of all builds, after a smaller one.")] = 3,
+    peer: Annotated[
+        str | None,
+        typer.Option(
+            envvar="SHARDYFUSION",
+            help="A checkout of shardyfusion with its packages, as in PYTHONPATH: also build by its writer.",
+        ),
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Measure incremental builds of snapshots, and shardyfusion's, beside a full build, on an embedded S3."""
+    from tests.lab.bench import snapshot_beside as beside
+
+    out = Output(as_json=as_json)
+    with _progress(out, "rounds", rounds) as done:
+        cost = beside.measure_beside(rows, shards, rounds, peer, done)
+    told(out, View([asdict(row) for row in cost], (_rows(cost),)))
+
+
 @app.command()
 def start(
     rounds: Annotated[

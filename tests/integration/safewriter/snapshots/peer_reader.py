@@ -17,14 +17,19 @@ from shardyfusion.run_registry import parse_run_record
 from shardyfusion.sqlite_adapter import SqliteReaderFactory
 
 
-def main() -> None:
-    """Read once with shardyfusion's reader, and the run's record with its parser."""
-    order: dict[str, Any] = json.loads(sys.stdin.read())
+def record_of(order: dict[str, Any]) -> Any:
+    """Return the run's record."""
     bucket, _, key = order["run_record_ref"].removeprefix("s3://").partition("/")
     store = S3Store(
         bucket, endpoint=order["endpoint"], client_options={"allow_http": True}, virtual_hosted_style_request=False
     )
-    record = parse_run_record(bytes(obstore.get(store, key).bytes()))
+    return parse_run_record(bytes(obstore.get(store, key).bytes()))
+
+
+def main() -> None:
+    """Read once with shardyfusion's reader, and the run's record with its parser."""
+    order: dict[str, Any] = json.loads(sys.stdin.read())
+    record = None if order["run_record_ref"] is None else record_of(order)
     with tempfile.TemporaryDirectory() as folder:
         factory = {"reader_factory": SqliteReaderFactory()} if order["is_sqlite"] else {}  # SlateDB is its default
         reader = ShardedReader(s3_prefix=order["prefix"], local_root=folder, **factory)
@@ -38,7 +43,7 @@ def main() -> None:
         "run_id": info.run_id,
         "num_dbs": info.num_dbs,
         "rows": sum(shards),
-        "status": record.status.value if hasattr(record.status, "value") else record.status,
+        "status": getattr(getattr(record, "status", None), "value", getattr(record, "status", None)),
     }
     print(json.dumps(told))  # noqa: T201 - how it answers
 

@@ -10,20 +10,28 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from safewriter.objects.s3 import S3ObjectStore
 from safewriter.snapshots import (
     KeyEncoding,
     SlateDbFactory,
+    Source,
     WriteConfig,
     binary_col,
     cel_sharding_by_columns,
+    verify,
     write_sharded,
 )
+from safewriter.snapshots.write.publish import Publisher
+from tests.support.observed import LAKE
 from tests.support.slatedb import needs_slatedb
+from tests.support.snapshots import build as made
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +43,6 @@ if TYPE_CHECKING:
 
 SOURCE = os.environ.get("SHARDYFUSION")
 pytestmark = [
-    pytest.mark.spark,
     pytest.mark.skipif(SOURCE is None, reason="SHARDYFUSION names no checkout of elkin/shardyfusion with its packages"),
 ]
 
@@ -50,6 +57,35 @@ def environment(s3: EmbeddedS3) -> dict[str, str]:
         "AWS_ALLOW_HTTP": "true",
     }
     return {**os.environ, **s3.environment(), **own, "PYTHONPATH": SOURCE or ""}
+
+
+def peer_told(s3: EmbeddedS3, order: dict[str, Any]) -> dict[str, Any]:
+    ended = subprocess.run(
+        [sys.executable, Path(__file__).with_name("peer_reader.py")],
+        input=json.dumps(order),
+        env=environment(s3),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    told: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    return told
+
+
+class Shardy:
+    """Its command line on a prefix."""
+
+    def __init__(self, s3: EmbeddedS3, prefix: SnapshotPrefix, folder: Path) -> None:
+        self._environment, self._config = environment(s3), folder / "reader.toml"
+        self._config.write_text(f'[reader]\ncurrent_url = "{prefix.uri}/_CURRENT"\nreader_backend = "sqlite"\n')
+
+    def __call__(self, *arguments: str) -> str:
+        script = "from shardyfusion.cli.app import main; main()"
+        command = [sys.executable, "-c", script, "--config", str(self._config), "--output-format", "json", *arguments]
+        ended = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
 
 
 def read(
@@ -69,20 +105,12 @@ def read(
         "endpoint": s3.endpoint,
         "is_sqlite": is_sqlite,
     }
-    ended = subprocess.run(
-        [sys.executable, Path(__file__).with_name("peer_reader.py")],
-        input=json.dumps(order),
-        env=environment(s3),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    found: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    found = peer_told(s3, order)
     assert (found["run_id"], found["rows"], found["status"]) == (result.run_id, ROWS, "succeeded")
     return found
 
 
+@pytest.mark.spark
 def test_its_reader_finds_each_integer(
     spark: SparkSession, s3: EmbeddedS3, prefix: SnapshotPrefix, build: Build
 ) -> None:
@@ -93,6 +121,7 @@ def test_its_reader_finds_each_integer(
 
 
 @needs_slatedb
+@pytest.mark.spark
 def test_its_reader_finds_each_integer_in_slatedb(
     spark: SparkSession, s3: EmbeddedS3, prefix: SnapshotPrefix, build: Build
 ) -> None:
@@ -103,6 +132,7 @@ def test_its_reader_finds_each_integer_in_slatedb(
     assert found["values"] == {**{str(id_): f"value {id_}" for id_ in range(ROWS)}, str(ROWS): None}
 
 
+@pytest.mark.spark
 def test_its_reader_finds_each_text(spark: SparkSession, s3: EmbeddedS3, prefix: SnapshotPrefix, build: Build) -> None:
     """With letters beyond ASCII."""
     frame = spark.range(ROWS).selectExpr("concat('schlüssel ', id) AS id", "concat('value ', id) AS v")
@@ -111,6 +141,7 @@ def test_its_reader_finds_each_text(spark: SparkSession, s3: EmbeddedS3, prefix:
     assert found["values"] == {f"schlüssel {id_}": f"value {id_}" for id_ in range(ROWS)}
 
 
+@pytest.mark.spark
 def test_its_reader_routes_by_our_expression(spark: SparkSession, s3: EmbeddedS3, prefix: SnapshotPrefix) -> None:
     """A shard for each value of a column, found in the data."""
     frame = spark.range(ROWS).selectExpr("id", "concat('value ', id) AS v", "concat('region ', id % 3) AS region")
@@ -122,28 +153,61 @@ def test_its_reader_routes_by_our_expression(spark: SparkSession, s3: EmbeddedS3
     assert found["values"] == {str(id_): f"value {id_}" for id_ in keys}
 
 
+@pytest.mark.spark
+def test_an_incremental_build_is_read_by_it(
+    spark: SparkSession, s3: EmbeddedS3, prefix: SnapshotPrefix, build: Build
+) -> None:
+    """The shards of two builds."""
+    frame = spark.range(ROWS).selectExpr("id", "concat('value ', id) AS v")
+    build(frame, num_dbs=8, incremental=True)
+    other = frame.selectExpr("id", "if(id = 7, 'new', v) AS v")
+    result = build(other, num_dbs=8, incremental=True)
+    assert result.taken_over == 7
+    found = read(s3, prefix, result, [*range(ROWS + 1)])
+    expected = {str(id_): f"value {id_}" for id_ in range(ROWS)} | {"7": "new", str(ROWS): None}
+    assert found["values"] == expected
+
+
+@pytest.mark.parametrize("num_dbs", [1, 64], ids=["a single one", "some without rows"])
+@pytest.mark.parametrize(
+    ("encoding", "keys"),
+    [
+        (KeyEncoding.U64BE, [0, 1, 2**40, 2**63 - 1]),
+        (KeyEncoding.U32BE, [0, 1, 2**32 - 1]),
+        (KeyEncoding.UTF8, ["a", "schlüssel"]),
+    ],
+    ids=["u64be", "u32be", "utf8"],
+)
+def test_its_reader_finds_shards_taken_over(
+    s3: EmbeddedS3, prefix: SnapshotPrefix, tmp_path: Path, encoding: KeyEncoding, keys: list[Any], num_dbs: int
+) -> None:
+    """Each shard but the last is of an earlier build; its command line and our verification agree."""
+    store, created = S3ObjectStore(prefix.client, LAKE, prefix.name), datetime(2026, 11, 1, tzinfo=UTC)
+    rows = {key: f"value {key}".encode() for key in keys}
+    first, second = (
+        made(store, rows, run, created=created, num_dbs=num_dbs, encoding=encoding) for run in ("first", "second")
+    )
+    shards = [replace(shard, writer_info={"rows_digest": "0" * 64}) for shard in first.shards[:-1]]
+    manifest = replace(second, s3_prefix=prefix.uri, shards=(*shards, second.shards[-1]))
+    publisher = Publisher(store, now=lambda: created)
+    publisher.publish(manifest, publisher.base())
+    assert verify(Source(prefix.uri)).is_sound
+    order = {"prefix": prefix.uri, "keys": keys, "context": None, "endpoint": s3.endpoint, "is_sqlite": True}
+    told = peer_told(s3, {**order, "run_record_ref": None})
+    assert told["values"] == {str(key): f"value {key}" for key in keys}
+    assert (told["run_id"], told["num_dbs"], told["rows"]) == ("second", num_dbs, len(keys))
+    shardy = Shardy(s3, prefix, tmp_path)
+    assert json.loads(shardy("get", str(keys[0])))["found"] is True
+    assert "second" in shardy("info")
+
+
+@pytest.mark.spark
 def test_its_command_line_finds_nothing_to_clean_up(
     spark: SparkSession, s3: EmbeddedS3, prefix: SnapshotPrefix, build: Build, tmp_path: Path
 ) -> None:
     """It also lists the history."""
     results = [build(spark.range(ROWS).selectExpr("id", f"'{name}' AS v")) for name in ("first", "second")]
-    config = tmp_path / "reader.toml"
-    config.write_text(f'[reader]\ncurrent_url = "{prefix.uri}/_CURRENT"\nreader_backend = "sqlite"\n')
-
-    def shardy(*arguments: str) -> str:
-        command = [
-            sys.executable,
-            "-c",
-            "from shardyfusion.cli.app import main; main()",
-            "--config",
-            str(config),
-            "--output-format",
-            "json",
-        ]
-        ended = subprocess.run([*command, *arguments], env=environment(s3), capture_output=True, text=True, check=False)
-        assert ended.returncode == 0, ended.stderr
-        return ended.stdout
-
+    shardy = Shardy(s3, prefix, tmp_path)
     assert results[1].run_id in shardy("info")
     history = shardy("history")
     assert history.index(results[1].run_id) < history.index(results[0].run_id)

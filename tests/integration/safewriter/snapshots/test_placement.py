@@ -12,7 +12,7 @@ from safewriter.snapshots.routing.routing import HashRouting
 from safewriter.snapshots.routing.spark_hash import with_shard
 from safewriter.snapshots.write.columns import KEY, SHARD
 from safewriter.snapshots.write.options import overridden
-from safewriter.snapshots.write.placement import placed
+from safewriter.snapshots.write.placement import placed, sharded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,7 +42,9 @@ def test_spark_gives_a_key_the_shard_that_its_task_checks(spark: SparkSession, i
 def test_a_partition_has_its_shards_one_after_the_other(spark: SparkSession, num_dbs: int, keys: Iterable[int]) -> None:
     """Each shard is complete, and its keys ascend: adjacent keys, and keys from the whole range."""
     rows = spark.createDataFrame([(key,) for key in keys], f"{KEY} bigint")
-    partitions = placed(rows, HashRouting(num_dbs), "job", has_integers=True, has_ranks=False).rdd.glom().collect()
+    with_shards = sharded(rows, HashRouting(num_dbs), "job", has_integers=True)
+    how = {"shards": num_dbs, "has_integers": True, "has_ranks": False}
+    partitions = placed(with_shards, num_dbs, **how).rdd.glom().collect()
     found = [[(row[SHARD], row[KEY]) for row in partition] for partition in partitions]
     assert all(partition == sorted(partition) for partition in found)
     shards = [{shard for shard, _ in partition} for partition in found]

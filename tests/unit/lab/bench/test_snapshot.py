@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import xxhash
 
-from tests.lab.bench import snapshot
+from tests.lab.bench import snapshot, snapshot_beside
 from tests.lab.bench.snapshot_bare import write
 from tests.lab.bench.snapshot_rows import keys, values, write_files
 from tests.lab.processes import Child
@@ -76,3 +76,42 @@ def test_each_build_is_compared_with_the_bare_loop_of_its_round() -> None:
     assert cost.cpu_s == 21.5
     assert cost.cpu_ratio == 15.0 / 21.5
     assert cost.driver_mb == 160
+
+
+def test_some_rows_may_have_other_values(tmp_path: Path) -> None:
+    """Their keys and their sizes stay."""
+    write_files(1000, tmp_path / "rows", {7, 999})
+    found = pq.read_table(tmp_path / "rows")
+    assert found["id"].to_pylist() == keys(_NUMBERS).tolist()
+    changed = [number for number, value in enumerate(found["v"].to_pylist()) if value != values([number])[0]]
+    assert changed == [7, 999]
+
+
+def test_the_changed_keys_lie_in_one_shard_or_in_all(tmp_path: Path) -> None:
+    """One in a hundred, by the digest that the build uses."""
+    sources = snapshot_beside._sources(4000, 8, tmp_path)
+    before, one, all_ = (pq.read_table(sources[name]).to_pylist() for name in ("rows", "one", "any"))
+    homes = [
+        {xxhash.xxh3_64_intdigest(old["id"].to_bytes(8, "little")) % 8 for old, new in pairs if old != new}
+        for pairs in (zip(before, one, strict=True), zip(before, all_, strict=True))
+    ]
+    assert homes == [{0}, set(range(8))]
+    assert sum(old != new for old, new in zip(before, one, strict=True)) == 40
+    assert sum(old != new for old, new in zip(before, all_, strict=True)) == 40
+
+
+def test_each_build_beside_is_compared_with_the_full_one_of_its_round() -> None:
+    """Twice as fast is 2."""
+    spent = {
+        "full": [snapshot_beside._Spent(10.0, 8.0, 0), snapshot_beside._Spent(30.0, 8.0, 0)],
+        "incremental": [snapshot_beside._Spent(5.0, 2.0, 7), snapshot_beside._Spent(10.0, 2.0, 7)],
+    }
+    full, other = snapshot_beside.costs(1000, 8, spent)
+    assert (full.wall_ratio, full.cpu_ratio, full.taken_over) == (1.0, 1.0, 0)
+    assert (other.build, other.wall_s, other.wall_ratio, other.cpu_ratio, other.taken_over) == (
+        "incremental",
+        7.5,
+        2.5,
+        4.0,
+        7,
+    )

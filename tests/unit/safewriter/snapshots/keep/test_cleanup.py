@@ -17,6 +17,7 @@ from safewriter.snapshots.keep.removal import notices_of, remove_manifest
 from safewriter.snapshots.keep.rollback import Target, rollback
 from safewriter.snapshots.keep.survey import Keeping, Kind, survey
 from safewriter.snapshots.read.reader import SnapshotReader
+from safewriter.snapshots.read.verification import verify
 from safewriter.snapshots.settle.leftovers import BuildId
 from safewriter.snapshots.write.build_record import BuildRecord
 from tests.support.snapshots import PREFIX, Folder, as_slatedb, build, publish
@@ -64,6 +65,23 @@ def test_snapshots_that_are_not_kept_go(world: World) -> None:
     assert removed(clean(world), Kind.SHARD) == gone["second"]
     assert world.keys("manifests/") == [key_of(refs[2])]
     assert world.read() == ROWS
+    assert not clean(world).removals
+
+
+def test_shards_that_a_kept_snapshot_has_taken_over_stay(world: World) -> None:
+    """Those of the first build which only its removed manifest names are removed."""
+    first = world.source.manifest(world.publish("first"))
+    second = build(world.folder, ROWS, "second", created=world.now)
+    taken, own = first.shards[:3], second.shards[3:]
+    world.publisher.publish(replace(second, shards=(*taken, *own)), world.publisher.base())
+    world.passes(days=2)
+    found = clean(world)
+    assert {key.rpartition("/")[0] for key in world.keys("shards/")} == {
+        shard.db_url.removeprefix(world.folder.uri("")) for shard in (*taken, *own)
+    }
+    assert len(removed(found, Kind.MANIFEST)) == 1
+    assert world.read() == ROWS
+    assert verify(world.source).is_sound
     assert not clean(world).removals
 
 

@@ -59,9 +59,18 @@ def test_what_the_manifest_names_stays(store: MemoryObjectStore) -> None:
 def test_nothing_is_removed_beside_a_manifest_whose_shards_are_elsewhere(store: MemoryObjectStore) -> None:
     """Its URLs do not fit the store, so it is unknown which objects it needs."""
     before = keys(store)
-    with pytest.raises(StoreError, match="none is deleted"):
-        NAMES.remove(store, {"s3://elsewhere/a"})
+    for urls in ({"s3://elsewhere/a"}, {store.uri(shard(f"00-{NAMES.build}-gone").removesuffix("/shard.db"))}):
+        with pytest.raises(StoreError, match="none is deleted"):
+            NAMES.remove(store, urls)
     assert keys(store) == before
+
+
+def test_a_manifest_may_name_shards_of_earlier_builds_only(store: MemoryObjectStore) -> None:
+    """An incremental build has taken all over; what its own tasks have left goes."""
+    another = shard(f"00-{'c' * 16}-another")
+    before = keys(store)
+    assert NAMES.remove(store, {store.uri(another.removesuffix("/shard.db"))}) == 2
+    assert before - keys(store) == {shard(f"00-{NAMES.build}-won"), shard(f"01-{NAMES.build}-lost")}
 
 
 def test_of_a_build_that_is_not_published_all_goes(store: MemoryObjectStore) -> None:

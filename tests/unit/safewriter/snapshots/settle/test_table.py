@@ -17,6 +17,7 @@ from safewriter.settle.recovery import Cause
 from safewriter.settle.sweeper import Look, Sweep, Sweeper
 from safewriter.snapshots.errors import PublishConflictError
 from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current, ManifestAt, Past
+from safewriter.snapshots.format.manifest import Manifest
 from safewriter.snapshots.settle.leftovers import BuildId, published_key
 from safewriter.snapshots.settle.table import name_of
 from safewriter.snapshots.write.session import PublicationState
@@ -548,13 +549,27 @@ def test_no_clean_up_deletes_shards_that_another_manifest_of_the_run_names(bench
     false = replace(names, created_at="2020-01-01T00:00:00+00:00")
     manifest = bench.lake.get(names.manifest_key)
     assert manifest is not None
-    bench.lake.put(false.manifest_key, manifest.body)
+    published = Manifest.decode(manifest.body, "m")
+    bench.lake.put(false.manifest_key, replace(published, shards=published.shards[:1]).encode())
     before = bench.keys()
     attempt = replace(held.document.attempt, properties={**held.document.attempt.properties, **false.document()})
     document = replace(held.document, status=status, attempts=(attempt,))
     with pytest.raises(UndecidableError, match=r"names shards of build|does not name"):
         bench.table().remove_leftovers(document, document.attempts)
     assert bench.keys() == before
+
+
+def test_a_later_build_of_the_run_may_have_taken_over_shards(bench: Bench) -> None:
+    """They stay, and so does the verdict; what the first build has lost goes."""
+    held = bench.claim()
+    manifest = bench.publish(held)
+    bench.settle()
+    later = replace(manifest, created_at="2030-01-01T00:00:00+00:00", shards=manifest.shards[1:])
+    bench.publisher.publish(later, bench.publisher.base())
+    bench.clean()
+    assert bench.document.status is Status.COMMITTED
+    folders = {key.rpartition("/")[0] for key in sorted(bench.keys()) if key.startswith("shards/")}
+    assert folders == {url.removeprefix(bench.lake.uri("")) for url in manifest.folders}
 
 
 def test_no_clean_up_deletes_what_the_pointer_names(bench: Bench) -> None:

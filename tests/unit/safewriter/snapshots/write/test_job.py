@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.routing.routing import HashRouting
 from safewriter.snapshots.write.job import BuildJob
 from safewriter.snapshots.write.paths import Paths
+from safewriter.snapshots.write.row_digest import DigestRule
 from safewriter.snapshots.write.rows import RowFormat
+from safewriter.snapshots.write.unchanged import Comparison
 from safewriter.snapshots.write.values import binary_col
 
 JOB = BuildJob(
@@ -23,6 +26,7 @@ JOB = BuildJob(
     None,
 )
 KEY = (5).to_bytes(8, "big")
+SUMS = [1, 2, 3, 4]
 
 
 def shard(db_id: int, **changes: Any) -> Any:
@@ -58,6 +62,41 @@ def test_shards_of_which_each_row_is_known_are_taken_in_order() -> None:
     assert checked([shard(3), shard(1), task(20), task(0)]) == (1, 3)
     (one,) = JOB._checked([shard(1), task(10)], 10)
     assert (one.row_count, one.min_key, one.writer_info["task_attempt_id"]) == (8, 5, 2)
+
+
+def rule() -> DigestRule:
+    return DigestRule("rule")
+
+
+def incremental(same: dict[int, Any]) -> BuildJob:
+    """A job after a first reading: shard 2 of the current snapshot has the same 4 rows; shard 1 has 10 to write."""
+    found = {1: rule().digest(10, SUMS), 2: "same"}
+    return replace(JOB, is_incremental=True, comparison=Comparison(14, found, same, 4))
+
+
+def test_a_snapshot_has_the_shards_that_are_written_and_those_taken_over() -> None:
+    """In order, and each written one with its digest, for the next build."""
+    (old,) = JOB._checked([shard(2), task(10)], 10)
+    found = incremental({2: old})._checked([shard(1, sums=SUMS), task(10)], 14, rule())
+    assert found[1] is old
+    assert found[0].writer_info["rows_digest"] == rule().digest(10, SUMS)
+    assert "rows_digest" not in old.writer_info
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        pytest.param([shard(1, sums=[1, 2, 3, 5]), task(10)], id="a written shard has other rows than were read first"),
+        pytest.param([shard(2, sums=SUMS), task(10)], id="a shard is written that is taken over"),
+        pytest.param([shard(3, sums=SUMS), task(10)], id="a row has moved to another shard"),
+        pytest.param([shard(1, rows=11, sums=SUMS), task(11)], id="a row has come"),
+    ],
+)
+def test_an_incremental_build_whose_source_has_changed_is_not_published(results: list[Any]) -> None:
+    """The shards that it takes over are of the first reading, so the others have to be."""
+    (old,) = JOB._checked([shard(2), task(10)], 10)
+    with pytest.raises(ShardCoverageError, match=r"[Nn]othing was published"):
+        incremental({2: old})._checked(results, 14, rule())
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,8 @@ class BuildJob:
         prepared = self._prepared(df)
         rule = self._rule(prepared) if self.is_incremental else None
         rows_read = self.comparison.rows if rows_read is None else rows_read
-        results = self._written(prepared.observe(observation, functions.count(functions.lit(1)).alias("rows")))
+        counted = functions.count(functions.lit(1)).alias("rows")
+        results = self._written(prepared, lambda rows: rows.observe(observation, counted))
         if rows_read is None and results:
             rows_read = int(observation.get["rows"])
             if rows_read != _rows_that_came(results):
@@ -127,7 +128,7 @@ class BuildJob:
     def _sharded(self, prepared: DataFrame, job: str) -> DataFrame:
         return sharded(prepared, self.rows.routing, job, has_integers=self.rows.encoding.limit is not None)
 
-    def _written(self, rows: DataFrame) -> list[Row]:
+    def _written(self, rows: DataFrame, observed: Callable[[DataFrame], DataFrame]) -> list[Row]:
         from pyspark.sql import functions
         from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -140,7 +141,9 @@ class BuildJob:
         session = rows.sparkSession
         settings = {name: "true" for name in _SAME_ROWS if session.conf.isModifiable(name)}
         with overridden(session, settings), errors_of_tasks() as job:
-            needed = self._sharded(rows, job)
+            # Spark pushes no filter below an observation. Otherwise it would put the steps of the digest, each of which
+            # uses the one before several times, into one expression, which fills any memory.
+            needed = observed(self._sharded(rows, job))
             if same:
                 needed = needed.where(~functions.col(SHARD).isin([*same]))
             has_integers, has_ranks = self.rows.encoding.limit is not None, self.last_by is not None

@@ -75,7 +75,7 @@ def test_rows_of_one_key_are_compared_with_their_ranks(
     spark: SparkSession, prefix: SnapshotPrefix, build: Build
 ) -> None:
     """Another one of them stays, though each key and each value is there as before."""
-    last = {"duplicates": Duplicates.LAST, "last_by": "at", "num_dbs": 2, "incremental": True}
+    last: dict[str, Any] = {"duplicates": Duplicates.LAST, "last_by": "at", "num_dbs": 2, "incremental": True}
     first = spark.sql("SELECT * FROM VALUES (1L, 'a', 1L), (1L, 'b', 2L), (2L, 'c', 1L) AS t(id, v, at)")
     other = spark.sql("SELECT * FROM VALUES (1L, 'a', 2L), (1L, 'b', 1L), (2L, 'c', 1L) AS t(id, v, at)")
     build(first, **last)

@@ -43,8 +43,8 @@ def test_a_partition_has_its_shards_one_after_the_other(spark: SparkSession, num
     """Each shard is complete, and its keys ascend: adjacent keys, and keys from the whole range."""
     rows = spark.createDataFrame([(key,) for key in keys], f"{KEY} bigint")
     with_shards = sharded(rows, HashRouting(num_dbs), "job", has_integers=True)
-    how = {"shards": num_dbs, "has_integers": True, "has_ranks": False}
-    partitions = placed(with_shards, num_dbs, **how).rdd.glom().collect()
+    moved = placed(with_shards, num_dbs, shards=num_dbs, has_integers=True, has_ranks=False)
+    partitions = moved.rdd.glom().collect()
     found = [[(row[SHARD], row[KEY]) for row in partition] for partition in partitions]
     assert all(partition == sorted(partition) for partition in found)
     shards = [{shard for shard, _ in partition} for partition in found]

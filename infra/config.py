@@ -152,8 +152,8 @@ class Config(BaseModel):
     timeout_s: Annotated[int, Field(ge=60, le=5400)] = 900
     """The timeout of a run, in seconds. At most 900, except with `capacity_provider`."""
     capacity_provider: CapacityProviderArn | None = None
-    """The ARN of a capacity provider: runs are on its Managed Instances, one at a time in an environment. A function has
-    one or not: a change of that replaces it."""
+    """The ARN of a capacity provider: runs are on its Managed Instances, one at a time in an environment. A change from
+    or to none replaces the function."""
     reserved_concurrency: Annotated[int, Field(ge=1, le=10000)] | None = None
     """The largest number of runs at once; as many are reserved."""
     provisioned_concurrency: Annotated[int, Field(ge=1, le=10000)] | None = None

@@ -21,10 +21,13 @@ from soal.remote.execution import Execution
 from soal.remote.failure import AWS_ERRORS, failed, step_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from soal.invocation.report import Report
 
-_LONGEST_S: Final = 920
-"""Lambda's maximum timeout, 900 s, and a margin."""
+_LEAST_S: Final = 900
+"""The maximum timeout of a plain function, for one whose own nobody tells."""
+_MARGIN_S: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +46,10 @@ class RemoteFunction:
     endpoint_url: str | None = None
 
     def invoke(self, event: object) -> Report:
-        """Invoke the function and wait for its answer. Raises `Problem` if there is none.
+        """Invoke the function and wait for its answer, as long as it may run. Raises `Problem` if there is none.
 
-        No retries: after a lost answer the job may still run, so the caller must check the run before a retry.
+        Lambda itself ends a call that waits after 15 minutes, also if the function may run longer. No retries: after a
+        lost answer the job may still run, so the caller must check the run before a retry.
         """
         begun = time.monotonic()
         answer = self._call(event, "RequestResponse")
@@ -59,11 +63,18 @@ class RemoteFunction:
 
     def is_durable(self) -> bool:
         """Return whether the function is durable; False if Lambda does not answer."""
+        return bool(self._configuration().get("DurableConfig"))
+
+    def timeout_s(self) -> int:
+        """Return how long the function may run, at least the 900 s that are assumed if Lambda does not answer."""
+        return max(_LEAST_S, int(self._configuration().get("Timeout", 0)))
+
+    def _configuration(self) -> Mapping[str, Any]:
+        """Return the function's configuration, empty if Lambda does not answer."""
         try:
-            configuration = self._client(retries=2).get_function_configuration(FunctionName=self.name)
+            return dict(self._client(retries=2).get_function_configuration(FunctionName=self.name))
         except (BotoCoreError, ClientError):
-            return False
-        return bool(configuration.get("DurableConfig"))
+            return {}
 
     def start(self, event: object) -> Execution:
         """Start an execution of a durable function. Raises `Problem` if Lambda refuses the event."""
@@ -75,10 +86,10 @@ class RemoteFunction:
             )
         return Execution(str(arn), self._client(retries=5))
 
-    def _client(self, *, retries: int) -> Any:  # noqa: ANN401 - a boto3 client
+    def _client(self, *, retries: int, longest_s: int = _LEAST_S) -> Any:  # noqa: ANN401 - a boto3 client
         config = Config(
             connect_timeout=5,
-            read_timeout=_LONGEST_S,
+            read_timeout=longest_s + _MARGIN_S,
             retries={"total_max_attempts": retries, "mode": "standard"},
             tcp_keepalive=True,
         )
@@ -86,7 +97,8 @@ class RemoteFunction:
 
     def _call(self, event: object, kind: str) -> Any:  # noqa: ANN401 - what boto3 answers
         try:
-            answer = self._client(retries=1).invoke(
+            longest_s = _LEAST_S if kind == "Event" else self.timeout_s()
+            answer = self._client(retries=1, longest_s=longest_s).invoke(
                 FunctionName=self.name, InvocationType=kind, Payload=json.dumps(event).encode()
             )
             if kind == "Event":

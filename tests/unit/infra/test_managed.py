@@ -110,7 +110,9 @@ def test_what_lambda_would_refuse_is_refused_here(context: dict[str, object], ke
     assert remedy in caught.value.remedy
 
 
-@pytest.mark.parametrize("more", [{"durable": "3d"}, {"continue_max": "2"}, {"schedule": "rate(1 day)", "entry_point": "a.py"}])
+@pytest.mark.parametrize(
+    "more", [{"durable": "3d"}, {"continue_max": "2"}, {"schedule": "rate(1 day)", "entry_point": "a.py"}]
+)
 def test_ways_of_long_runs_stay_open(more: dict[str, str]) -> None:
     """Durable executions, continuations and asynchronous events have the whole time."""
     assert read_context({**LONG, **more}).timeout_s == 5400

@@ -336,7 +336,6 @@ VARIABLES: Final = (
         (Reader.JOB,),
         setter=Setter.PLATFORM,
         least=1,
-        most=1,
     ),
     Variable("AWS_ENDPOINT_URL_S3", "URL", "another S3 than Amazon's", _BOTH),
     Variable("AWS_ENDPOINT_URL", "URL", "the same for all services that have no variable of their own", _FUNCTIONS),

@@ -21,13 +21,13 @@ from soal.remote.execution import Execution
 from soal.remote.failure import AWS_ERRORS, failed, step_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from soal.invocation.report import Report
 
-_LEAST_S: Final = 900
-"""The maximum timeout of a plain function, for one whose own nobody tells."""
-_MARGIN_S: Final = 20
+_LONGEST_S: Final = 920
+"""The time after which Lambda ends a call that waits, 900 s also for functions that may run longer, and a margin.
+
+https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,9 @@ class RemoteFunction:
     endpoint_url: str | None = None
 
     def invoke(self, event: object) -> Report:
-        """Invoke the function and wait for its answer, as long as it may run. Raises `Problem` if there is none.
+        """Invoke the function and wait for its answer. Raises `Problem` if there is none.
 
-        Lambda itself ends a call that waits after 15 minutes, also if the function may run longer. No retries: after a
-        lost answer the job may still run, so the caller must check the run before a retry.
+        No retries: after a lost answer the job may still run, so the caller must check the run before a retry.
         """
         begun = time.monotonic()
         answer = self._call(event, "RequestResponse")
@@ -63,18 +62,11 @@ class RemoteFunction:
 
     def is_durable(self) -> bool:
         """Return whether the function is durable; False if Lambda does not answer."""
-        return bool(self._configuration().get("DurableConfig"))
-
-    def timeout_s(self) -> int:
-        """Return how long the function may run, at least the 900 s that are assumed if Lambda does not answer."""
-        return max(_LEAST_S, int(self._configuration().get("Timeout", 0)))
-
-    def _configuration(self) -> Mapping[str, Any]:
-        """Return the function's configuration, empty if Lambda does not answer."""
         try:
-            return dict(self._client(retries=2).get_function_configuration(FunctionName=self.name))
+            configuration = self._client(retries=2).get_function_configuration(FunctionName=self.name)
         except (BotoCoreError, ClientError):
-            return {}
+            return False
+        return bool(configuration.get("DurableConfig"))
 
     def start(self, event: object) -> Execution:
         """Start an execution of a durable function. Raises `Problem` if Lambda refuses the event."""
@@ -86,10 +78,10 @@ class RemoteFunction:
             )
         return Execution(str(arn), self._client(retries=5))
 
-    def _client(self, *, retries: int, longest_s: int = _LEAST_S) -> Any:  # noqa: ANN401 - a boto3 client
+    def _client(self, *, retries: int) -> Any:  # noqa: ANN401 - a boto3 client
         config = Config(
             connect_timeout=5,
-            read_timeout=longest_s + _MARGIN_S,
+            read_timeout=_LONGEST_S,
             retries={"total_max_attempts": retries, "mode": "standard"},
             tcp_keepalive=True,
         )
@@ -97,8 +89,7 @@ class RemoteFunction:
 
     def _call(self, event: object, kind: str) -> Any:  # noqa: ANN401 - what boto3 answers
         try:
-            longest_s = _LEAST_S if kind == "Event" else self.timeout_s()
-            answer = self._client(retries=1, longest_s=longest_s).invoke(
+            answer = self._client(retries=1).invoke(
                 FunctionName=self.name, InvocationType=kind, Payload=json.dumps(event).encode()
             )
             if kind == "Event":

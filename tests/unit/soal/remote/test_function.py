@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import socket
 import threading
@@ -24,8 +23,6 @@ from tests.unit.handler.outcome.test_result import result
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from botocore.config import Config
 
 pytestmark = pytest.mark.emulator
 
@@ -155,26 +152,3 @@ def test_waiting_and_not_waiting_exclude_each_other() -> None:
     """--async and --until-done together are refused before anything is sent."""
     done = CliRunner().invoke(app, ["invoke", "s3://b/x.py", "-f", "f", "--async", "--until-done"])
     assert isinstance(done.exception, Problem)
-
-
-@pytest.mark.parametrize(("answer", "timeout_s"), [({"Timeout": 5400}, 5400), ({"Timeout": 60}, 900), ({}, 900)])
-def test_a_caller_waits_as_long_as_the_function_may_run(
-    monkeypatch: pytest.MonkeyPatch, answer: dict[str, int], timeout_s: int
-) -> None:
-    """At least the time of a plain function, if nobody tells that of this one."""
-    waits: list[float] = []
-
-    class Lambda:
-        def get_function_configuration(self, **_: str) -> dict[str, int]:
-            return answer
-
-        def invoke(self, **_: object) -> object:
-            return {"Payload": io.BytesIO(b"null")}
-
-    def client_of(_service: str, config: Config, **_: object) -> Lambda:
-        waits.append(config.read_timeout)  # type: ignore[attr-defined]
-        return Lambda()
-
-    monkeypatch.setattr("soal.remote.function.client_of", client_of)
-    RemoteFunction("f").invoke({})
-    assert waits[-1] == timeout_s + 20

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from handler import observability
+from handler.input_errors import InputError
 from handler.outcome.delivery import deliver
 from handler.outcome.outcome import is_our_fault, of_error
 from handler.process.tree import close_to_others
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from handler.outcome.result import Result
     from handler.settings import HandlerSettings
 
-__all__ = ["attempt", "handle", "initialise", "lambda_handler"]
+__all__ = ["attempt", "handle", "initialise", "lambda_handler", "refuse_several_events"]
 
 _SERVICES: Final = Services()
 _PROVISIONED: Final = "provisioned-concurrency"
@@ -43,6 +44,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
 """
 _CLEAN_MAX_S: Final = 5
 """For the files of a killed process; Lambda allows an initialisation ten seconds. The first job removes the rest."""
+_AT_ONCE: Final = "AWS_LAMBDA_MAX_CONCURRENCY"
 _warm = False
 
 
@@ -107,17 +109,33 @@ def handle(event: object, progress: Progress, environment: Mapping[str, str], se
     return record(progress, outcome, services)
 
 
+def refuse_several_events(environment: Mapping[str, str]) -> None:
+    """Raise `InputError` if Lambda would send several events to this environment at once.
+
+    Its runtime would start a handler for each, and each would empty /tmp, count the memory and end the processes of all
+    others. https://docs.aws.amazon.com/lambda/latest/dg/lambda-managed-instances-python-runtime.html
+    """
+    if (number := environment.get(_AT_ONCE, "1")) != "1":
+        raise InputError(
+            _AT_ONCE,
+            f"is {number}: the environments of this function get several events at once, and a job needs one of its"
+            " own; set PerExecutionEnvironmentMaxConcurrency to 1",
+        )
+
+
 def initialise(environment: Mapping[str, str], services: Services = _SERVICES) -> None:
     """Start the JVM while Lambda initialises the sandbox. Errors are suppressed: the first event meets and reports
     them.
 
-    For provisioned concurrency, return when the JVM is ready for a job: no event waits for the sandbox yet, and Lambda
-    may freeze it once it is initialised. Otherwise return at once: an event may be waiting, and starts beside the JVM.
+    For provisioned concurrency and on Managed Instances, return when the JVM is ready for a job: no event waits for the
+    sandbox yet, and Lambda may freeze it once it is initialised. Otherwise return at once: an event may be waiting, and
+    starts beside the JVM.
     """
     with suppress(Exception):
         settings = read_settings(environment)
         if settings.reuse == "off" or settings.secrets:
             return
+        is_awaited = settings.is_managed or settings.initialization == _PROVISIONED
         until_s = time.monotonic() + _CLEAN_MAX_S
 
         def may_clean() -> bool:
@@ -125,15 +143,16 @@ def initialise(environment: Mapping[str, str], services: Services = _SERVICES) -
 
         if any(clean_all(settings.own_directories, may_clean)):  # some files could not be removed; a sandbox would be
             return
-        machine = this_machine(int(environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"]))
+        machine = this_machine(int(environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"]), is_managed=settings.is_managed)
         total_ms, inherited = settings.timeout_s * 1000, {**environment, **services.credentials()}
         services.reuse.begin(
             settings.tmp,
             lambda sandbox: compose_machine(sandbox, settings, machine, total_ms, inherited),
             may_clean=may_clean,
-            ready_within_s=_READY_TIMEOUT_S if settings.initialization == _PROVISIONED else None,
+            ready_within_s=_READY_TIMEOUT_S if is_awaited else None,
         )
 
 
 if "AWS_LAMBDA_RUNTIME_API" in os.environ:
+    refuse_several_events(os.environ)
     initialise(os.environ)

@@ -114,6 +114,8 @@ class HandlerSettings(BaseModel):
     timeout_s: Annotated[int, Field(ge=1)] = Field(alias="SOAL_TIMEOUT_S", default=900)
     """The function's timeout, which the handler needs before the first event."""
     initialization: str | None = Field(alias="AWS_LAMBDA_INITIALIZATION_TYPE", default=None)
+    events_at_once: Annotated[int, Field(ge=1)] | None = Field(alias="AWS_LAMBDA_MAX_CONCURRENCY", default=None)
+    """How many events this environment gets at once; Lambda tells it on Managed Instances only."""
     secrets: Annotated[dict[str, SecretReference], BeforeValidator(parse_references)] = Field(
         alias="SOAL_SECRETS", default_factory=dict
     )
@@ -182,6 +184,13 @@ class HandlerSettings(BaseModel):
         if not self.script_bucket:
             return None
         return Location.parse(f"s3://{self.script_bucket.removeprefix('s3://').strip('/')}")
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether this environment is on Managed Instances: nothing freezes it between events, and no event waits for
+        its initialisation.
+        """
+        return self.events_at_once is not None
 
     @property
     def s3_endpoint(self) -> str | None:

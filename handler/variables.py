@@ -99,7 +99,7 @@ VARIABLES: Final = (
         "LAMBDA_TIMEOUT_MS",
         "milliseconds",
         "the deadline where the handler passes none, counted from the start of the process; without it 900000 on"
-        " Lambda, and no deadline elsewhere",
+        " Lambda, 5400000 on its Managed Instances, and no deadline elsewhere",
         (Reader.JOB,),
         least=0,
     ),
@@ -324,9 +324,18 @@ VARIABLES: Final = (
         "AWS_LAMBDA_INITIALIZATION_TYPE",
         "on-demand, provisioned-concurrency or another word of Lambda's",
         "why Lambda makes the sandbox: with provisioned-concurrency the handler is initialised once Java waits for a"
-        " job, since nobody waits for the handler then; otherwise Java is not waited for",
+        " job, as on Managed Instances, since nobody waits for the handler then; otherwise Java is not waited for",
         (Reader.JOB,),
         setter=Setter.PLATFORM,
+    ),
+    Variable(
+        "AWS_LAMBDA_MAX_CONCURRENCY",
+        "number",
+        "on Managed Instances: how many events Lambda sends to one environment at once; the handler does not start"
+        " unless it is 1",
+        (Reader.JOB,),
+        setter=Setter.PLATFORM,
+        least=1,
     ),
     Variable("AWS_ENDPOINT_URL_S3", "URL", "another S3 than Amazon's", _BOTH),
     Variable("AWS_ENDPOINT_URL", "URL", "the same for all services that have no variable of their own", _FUNCTIONS),

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from handler.module_names import check_file
-from infra.names import Database, KeyArn, SecurityGroupId, SubnetId, VpcId, Zone
+from infra.names import CapacityProviderArn, Database, KeyArn, SecurityGroupId, SubnetId, VpcId, Zone
 from infra.places import (
     BucketPrefix,
     ImageUri,
@@ -144,12 +144,16 @@ class Config(BaseModel):
     """The variant of the image that the CDK builds: `full` has NumPy, pandas, PyArrow, MLlib, Avro and more."""
     architecture: Literal["x86_64", "arm64"] = "x86_64"
     """The processor of image and functions. The arm64 image has never run a job (docs/guides/image.md)."""
-    memory_mb: Annotated[int, Field(ge=1024, le=10240)] = 3008
-    """The memory of a run; more memory is also more processors. A new account may have 3008."""
+    memory_mb: Annotated[int, Field(ge=1024, le=32768)] = 3008
+    """The memory of a run; more memory is also more processors. A new account may have 3008. At most 10240, except with
+    `capacity_provider`, and then at least 2048."""
     ephemeral_storage_mb: Annotated[int, Field(ge=512, le=10240)] = 2048
     """The size of `/tmp`, which holds Spark's shuffle files."""
-    timeout_s: Annotated[int, Field(ge=60, le=900)] = 900
-    """The timeout of a run, in seconds."""
+    timeout_s: Annotated[int, Field(ge=60, le=5400)] = 900
+    """The timeout of a run, in seconds. At most 900, except with `capacity_provider`."""
+    capacity_provider: CapacityProviderArn | None = None
+    """The ARN of a capacity provider: runs are on its Managed Instances, one at a time in an environment. A change from
+    or to none replaces the function."""
     reserved_concurrency: Annotated[int, Field(ge=1, le=10000)] | None = None
     """The largest number of runs at once; as many are reserved."""
     provisioned_concurrency: Annotated[int, Field(ge=1, le=10000)] | None = None
@@ -172,8 +176,8 @@ class Config(BaseModel):
     """Whether the JVM of a job that ended well runs the next one of its sandbox."""
     event_logs: Literal["on", "off"] = "off"
     """Whether each attempt's Spark events are kept in the checkpoint bucket, for `soal runs ui`."""
-    warn_before_ms: Annotated[int, Field(ge=1000, le=225_000)] | None = None
-    """How long before the deadline open writes are settled."""
+    warn_before_ms: Annotated[int, Field(ge=1000, le=1_350_000)] | None = None
+    """How long before the deadline open writes are settled: at most a quarter of the timeout."""
     audit_log: bool = True
     """Keep one line for each rollback."""
     entry_point: _Script | None = None
@@ -251,7 +255,7 @@ class Config(BaseModel):
     queue_concurrency: Annotated[int, Field(ge=2, le=1000)] = 2
     """How many messages of the queue run at once."""
     queue_age_alarm_minutes: Annotated[int, Field(ge=5, le=20160)] = 360
-    """How long a message may wait; a failed one is delivered again after six timeouts, which is an hour and a half."""
+    """How long a message may wait; a failed one is delivered again after six timeouts."""
 
     # Operations.
     gradual_deployment: Deployment | None = None
@@ -263,7 +267,7 @@ class Config(BaseModel):
     redrive_minutes: Annotated[int, Field(ge=15, le=1440)] = 60
     """How often the redrive function runs."""
     open_write_alarm_minutes: Annotated[int, Field(ge=16, le=10080)] = 60
-    """How long a write may be open before an alarm."""
+    """How long a write may be open before an alarm: longer than the timeout."""
     alarm_email: Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")] | None = None
     """The mail address for the alarms."""
 

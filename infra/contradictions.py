@@ -209,6 +209,7 @@ def contradictions(config: Config) -> Iterator[ConfigError]:
         )
     if config.conditional_commits and not config.lake_bucket:
         yield ConfigError("conditional_commits", "true", "is about the lake bucket; set lake_bucket=true")
+    yield from _of_sizes(config)
     yield from losses(config)
     yield from _of_provisioned(config)
     yield from _of_documents(config)
@@ -228,6 +229,64 @@ def contradictions(config: Config) -> Iterator[ConfigError]:
         )
     yield from too_large(config)
     yield from refusals(config)
+
+
+_SIZES_MAX: Final = {"timeout_s": 900, "memory_mb": 10_240}
+"""https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
+_MANAGED_MEMORY_MIN_MB: Final = 2048
+
+
+def _of_sizes(config: Config) -> Iterator[ConfigError]:
+    """Yield errors about the function's time and memory, and about Managed Instances."""
+    if config.capacity_provider is None:
+        for key, most in _SIZES_MAX.items():
+            if getattr(config, key) > most:
+                yield ConfigError(
+                    key,
+                    getattr(config, key),
+                    f"must be less than or equal to {most}; only Managed Instances give more: set capacity_provider",
+                )
+    else:
+        yield from _of_managed(config)
+    if config.open_write_alarm_minutes * 60 <= config.timeout_s:
+        yield ConfigError(
+            "open_write_alarm_minutes",
+            config.open_write_alarm_minutes,
+            f"would ring for a write of a run that is alive: it may be open for {config.timeout_s} s; give it more",
+        )
+
+
+def _of_managed(config: Config) -> Iterator[ConfigError]:
+    """Yield settings that Lambda refuses for Managed Instances, or that say nothing there.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/lambda-managed-instances.html
+    """
+    if config.memory_mb < _MANAGED_MEMORY_MIN_MB:
+        yield ConfigError(
+            "memory_mb", config.memory_mb, f"with capacity_provider it is at least {_MANAGED_MEMORY_MIN_MB}"
+        )
+    if config.network != "none":
+        yield ConfigError(
+            "network",
+            config.network,
+            "with capacity_provider runs are in the provider's network, and Lambda refuses another one; leave out one"
+            " of the two",
+        )
+    for key in ("reserved_concurrency", "provisioned_concurrency"):
+        if (value := getattr(config, key)) is not None:
+            yield ConfigError(
+                key,
+                value,
+                "with capacity_provider the provider says how many environments there are, and they are always ready;"
+                " leave this out",
+            )
+    if config.state_machine and config.timeout_s > _SIZES_MAX["timeout_s"]:
+        yield ConfigError(
+            "state_machine",
+            "true",
+            f"Lambda ends a call that waits for its answer after {_SIZES_MAX['timeout_s']} s; give timeout_s at most as"
+            " much, or leave this out",
+        )
 
 
 def _of_provisioned(config: Config) -> Iterator[ConfigError]:

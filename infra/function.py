@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Size, Validations
 from aws_cdk import aws_iam as iam
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from infra.network import Network
 
 _ALIAS: Final = "live"
+_GIB_PER_CORE: Final = 2
+"""Of Managed Instances. handler.spark.machine counts on it."""
 # Lambda ends a chain of a function's invocations after about 16 (recursive loop detection). For runs that may continue
 # that often, the handler enforces the limit instead.
 # https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
@@ -48,13 +50,13 @@ class JobFunction(Construct):
         job = FunctionRole(self, "Job", shared, statements, network=network)
         self.role, self.log_group = job.role, job.log_group
         max_age = Duration.seconds(config.max_event_age_s)
-        durable = config.durable
+        durable, managed = config.durable, config.capacity_provider
         # A durable function has a dead-letter queue, and no destinations.
         # https://docs.aws.amazon.com/lambda/latest/dg/durable-invoking.html
         on_failure = destinations.SqsDestination(failures) if durable is None else None
         self.function = job.function(
-            # A function cannot become durable, so a durable one needs another logical id.
-            "Function" if durable is None else "DurableFunction",
+            # A function cannot become durable, or move to Managed Instances, so such a one needs another logical id.
+            f"{'' if managed is None else 'Managed'}{'' if durable is None else 'Durable'}Function",
             "handler.app.lambda_handler" if durable is None else "handler.functions.durable.lambda_handler",
             environment,
             # A rollback returns to the previous version. All versions are deleted with the function.
@@ -71,6 +73,8 @@ class JobFunction(Construct):
             retry_attempts=config.retry_attempts,
             timeout=Duration.seconds(config.timeout_s),
         )
+        if managed is not None:
+            _put_on_instances(cast("lambda_.CfnFunction", self.function.node.default_child), managed)
         self.alias = lambda_.Alias(
             self,
             "Alias",
@@ -103,6 +107,20 @@ class JobFunction(Construct):
         statement = iam.PolicyStatement(sid=sid, actions=actions, resources=resources)
         iam.Policy(self, sid, roles=[self.role], statements=[statement])
         network.let_call_itself(sid, actions, resources)
+
+
+def _put_on_instances(function: lambda_.CfnFunction, provider_arn: str) -> None:
+    """Put a function on a capacity provider's instances; the CDK does so only with a provider of its own stack."""
+    function.publish_to_latest_published = False  # the alias names a version; another one would cost as much again
+    function.capacity_provider_config = lambda_.CfnFunction.CapacityProviderConfigProperty(
+        lambda_managed_instances_capacity_provider_config=(
+            lambda_.CfnFunction.LambdaManagedInstancesCapacityProviderConfigProperty(
+                capacity_provider_arn=provider_arn,
+                execution_environment_memory_gib_per_v_cpu=_GIB_PER_CORE,
+                per_execution_environment_max_concurrency=1,  # otherwise the handler does not start
+            )
+        )
+    )
 
 
 def _durable(time: timedelta) -> lambda_.DurableConfig:

@@ -14,6 +14,10 @@ _KEY_ARN: Final = re.compile(
 # Glue stores names in lower case, so a policy on another spelling would allow nothing. Glue accepts other characters,
 # too (blanks, slashes, *), which mean something else in a policy, or nothing in Spark's SQL.
 _DATABASE: Final = re.compile(r"[a-z0-9_][a-z0-9_-]{0,254}")
+# https://docs.aws.amazon.com/lambda/latest/api/API_LambdaManagedInstancesCapacityProviderConfig.html
+_CAPACITY_PROVIDER: Final = re.compile(
+    r"arn:aws(-[a-z-]+)?:lambda:[a-z]{2}(-[a-z]+)+-[0-9]:[0-9]{12}:capacity-provider:[a-zA-Z0-9_-]+"
+)
 _ZONE: Final = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9](-[a-z]{3}-[0-9])?[a-z]")
 
 
@@ -32,6 +36,14 @@ def _database(value: str) -> str:
     if not _DATABASE.fullmatch(value):
         raise ValueError(
             f"{value!r} is no name of a Glue database: small letters, digits, _ and -, 255 at most; a policy names each"
+        )
+    return value
+
+
+def _capacity_provider(value: str) -> str:
+    if not _CAPACITY_PROVIDER.fullmatch(value):
+        raise ValueError(
+            f"{value!r} is not the ARN of a capacity provider, arn:aws:lambda:REGION:ACCOUNT:capacity-provider:NAME"
         )
     return value
 
@@ -56,6 +68,7 @@ def _id(kind: str) -> AfterValidator:
 
 KeyArn = Annotated[str, AfterValidator(_key_arn)]
 Database = Annotated[str, AfterValidator(_database)]
+CapacityProviderArn = Annotated[str, AfterValidator(_capacity_provider)]
 Zone = Annotated[str, AfterValidator(_zone)]
 VpcId = Annotated[str, _id("vpc")]
 SubnetId = Annotated[str, _id("subnet")]

@@ -184,6 +184,13 @@ class SoalStack(Stack):
                 "durable is set: a function that is there and is not durable is replaced by one of another name, and"
                 " its versions are deleted; runs that are on their way there end as killed runs do",
             )
+        if config.capacity_provider is not None:
+            warn(
+                "soal:capacity",
+                "capacity_provider is set: each version of the function keeps environments, three or more, for which"
+                " you pay until the version is deleted; a function that is there and has no provider is replaced by"
+                " one of another name",
+            )
         if unknown := unknown_predecessors(config):
             warn(
                 "soal:predecessor",

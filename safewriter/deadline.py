@@ -18,7 +18,11 @@ __all__ = ["Clock", "Deadline", "epoch_ms"]
 Clock = Callable[[], int]
 """Returns milliseconds since the epoch."""
 
-_LAMBDA_TIMEOUT_MS: Final = 900_000
+# https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
+_LONGEST_MS: Final = 900_000
+_LONGEST_MANAGED_MS: Final = 5_400_000
+_OF_MANAGED: Final = "AWS_LAMBDA_MAX_CONCURRENCY"
+"""Lambda sets it on Managed Instances only, whose functions may run longer."""
 
 
 def epoch_ms() -> int:
@@ -45,7 +49,7 @@ class Deadline:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str], *, clock: Clock = epoch_ms) -> Deadline | None:
-        """Return the deadline that the handler passed, or that Lambda's timeout implies, or None off Lambda.
+        """Return the deadline that the handler passed, or that Lambda's longest timeout implies, or None off Lambda.
 
         Raises `SettingError` for a value that is not a number of milliseconds.
         """
@@ -55,7 +59,7 @@ class Deadline:
             return cls(absolute, min(_process_start_ms() if started_ms is None else started_ms, absolute), clock)
         timeout = milliseconds(environment, "LAMBDA_TIMEOUT_MS")
         if timeout is None and "AWS_LAMBDA_FUNCTION_NAME" in environment:
-            timeout = _LAMBDA_TIMEOUT_MS
+            timeout = _LONGEST_MANAGED_MS if _OF_MANAGED in environment else _LONGEST_MS
         if timeout is None:
             return None
         started_ms = _process_start_ms()

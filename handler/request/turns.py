@@ -29,7 +29,7 @@ answer takes 6 s, and SIGKILL follows SIGTERM after 5 s. Before the lease ends, 
 that the holder keeps as its margin.
 """
 _LEASE_MAX_S: Final = 900
-"""The longest invocation: a lock need not wait longer for a job that died."""
+"""A lock need not wait longer for a job that died. The time of a job is no bound: the handler renews its lease."""
 _LOCK: Final = f"{PREFIX}lock.name"
 _JOB: Final = f"{PREFIX}name"
 _BACKEND: Final = f"{PREFIX}backend"

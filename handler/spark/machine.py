@@ -18,6 +18,8 @@ __all__ = ["Machine", "heap_mb", "this_machine"]
 
 _MB_PER_CORE: Final = 1769  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 _CORES_MAX: Final = 6
+_MB_PER_MANAGED_CORE: Final = 2048
+"""On Managed Instances, as the stack asks for it (infra.function)."""
 _HEAP_MIN_MB: Final = 512
 _RESERVE_MIN_MB: Final = 512
 _RESERVE_SHARE: Final = 0.35
@@ -33,10 +35,14 @@ class Machine:
     cores_present: int
     has_huge_pages: bool = False
     """Whether a process may request huge pages; without them, the JVM would warn in the job's log."""
+    is_managed: bool = False
+    """Whether it is one of Managed Instances."""
 
     @property
     def cores(self) -> int:
-        """The number of cores: Lambda gives one per 1,769 MB, up to six."""
+        """The number of cores: Lambda gives one per 1,769 MB, up to six; on Managed Instances one per 2 GB."""
+        if self.is_managed:
+            return max(1, min(self.memory_mb // _MB_PER_MANAGED_CORE, self.cores_present))
         return max(1, min(math.ceil(self.memory_mb / _MB_PER_CORE), _CORES_MAX, self.cores_present))
 
     @property
@@ -55,9 +61,10 @@ class Machine:
         return self.memory_mb - self.reserve_mb
 
 
-def this_machine(memory_mb: int) -> Machine:
+def this_machine(memory_mb: int, *, is_managed: bool = False) -> Machine:
     """Describe the machine that this process runs on."""
-    return Machine(memory_mb, len(os.sched_getaffinity(0)), has_huge_pages=_may_ask_for_huge_pages())
+    cores = len(os.sched_getaffinity(0))
+    return Machine(memory_mb, cores, has_huge_pages=_may_ask_for_huge_pages(), is_managed=is_managed)
 
 
 def _may_ask_for_huge_pages() -> bool:

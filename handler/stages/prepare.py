@@ -29,7 +29,7 @@ def prepare(progress: Progress, event: object, environment: Mapping[str, str], s
     settings = progress.settings = read_settings(environment)
     request = requested(event, settings, invocation.request_id)
     job = progress.job = request.job
-    machine = this_machine(invocation.memory_mb)
+    machine = this_machine(invocation.memory_mb, is_managed=settings.is_managed)
     check(job, settings, machine)
     secrets = services.read_secrets(settings.secrets)
     redactor = progress.redactor.knowing_secrets(secrets.values.values()).knowing(job.arguments)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _POLL_S: Final = 0.5
 
-_TimeoutS = Annotated[int, typer.Option(min=1, max=900, help="The function's timeout.")]
-_MemoryMb = Annotated[int, typer.Option(min=128, max=10240, help="The function's memory.")]
+_TimeoutS = Annotated[int, typer.Option(min=1, max=28_800, help="The function's timeout.")]
+_MemoryMb = Annotated[int, typer.Option(min=128, max=32_768, help="The function's memory.")]
 _Env = Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the function's environment.")]
 _Variant = Annotated[Variant, typer.Option(help="The image's variant; full needs scripts/setup --variant full.")]
 

@@ -30,8 +30,8 @@ def invoke(
 ) -> None:
     """Run a job on a deployed function, and wait for its result.
 
-    It waits for up to 15 minutes; for a durable function, until the execution has ended. Ctrl-C does not stop an
-    execution.
+    It waits for up to 15 minutes, which is as long as Lambda lets a caller wait: use --async for a longer run. For a
+    durable function it waits until the execution has ended. Ctrl-C does not stop an execution.
 
     Exit codes: 0 success (or, with --async, queued), 1 failed or unknown, 2 usage, 75 try again, 124 deadline.
     """

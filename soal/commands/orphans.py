@@ -41,7 +41,7 @@ def orphans(
         bool, typer.Option("--unguarded", help="No writer of the table uses SafeWriter: read no checkpoint bucket.")
     ] = False,
     allow_young: Annotated[
-        bool, typer.Option("--allow-young", help="Allow --older-than below an hour. No job may write meanwhile.")
+        bool, typer.Option("--allow-young", help="Allow --older-than below nine hours. No job may write meanwhile.")
     ] = False,
 ) -> None:
     """Find files in a table's folder that no version refers to. Killed jobs leave them, also deletion vectors.

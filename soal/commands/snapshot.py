@@ -311,7 +311,7 @@ def cleanup(
     run_registry_prefix: Annotated[str, typer.Option(help="Where builds keep their records.")] = "runs",
     *,
     allow_young: Annotated[
-        bool, typer.Option("--allow-young", help="Allow --older-than below an hour. No job may build meanwhile.")
+        bool, typer.Option("--allow-young", help="Allow --older-than below nine hours. No job may build meanwhile.")
     ] = False,
     dry_run: DryRun = False,
 ) -> None:

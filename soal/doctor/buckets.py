@@ -29,8 +29,8 @@ _OF_WRITES: Final = ("checkpoints", "notes")
 _RECORDS: Final = ("runs", "results")
 _KEPT: Final = ("open", "audit")
 _TAG: Final = dict([FINISHED.split("=")])
-_OLD: Final = timedelta(hours=1)
-"""Longer than any run lives, and than the pause between two sweeps."""
+_SWEPT_AFTER: Final = timedelta(minutes=45)
+"""Longer than the pause between two sweeps."""
 _LISTED_MAX: Final = 100_000
 """Of markers, which S3 lists by their keys, not by their age: a hundred requests."""
 _SKEW_WARN_S: Final = 5
@@ -38,10 +38,16 @@ _SKEW_FAIL_S: Final = 60
 _PRECONDITION_FAILED: Final = 412
 
 
-def examine_checkpoints(client: Any, location: Location, replay_days: int) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
+def examine_checkpoints(
+    client: Any,  # noqa: ANN401 - a boto3 client
+    location: Location,
+    replay_days: int,
+    run_s: int,
+) -> Iterator[Finding]:
     """Examine the checkpoint bucket's lifecycle, versions and open writes.
 
-    `replay_days`: how many days after its first delivery a queue can deliver an event again.
+    `replay_days`: how many days after its first delivery a queue can deliver an event again. `run_s`: how long a run
+    lives at most.
     """
     bucket, prefix = location.bucket, f"{location.key.rstrip('/')}/" if location.key else ""
     rules = _rules(client, bucket)
@@ -90,7 +96,7 @@ def examine_checkpoints(client: Any, location: Location, replay_days: int) -> It
         yield Finding("versions", "warn", "a document overwritten or deleted by mistake is lost", remedy)
     else:
         yield Finding("versions", "ok", "old versions are kept")
-    yield _open(client, bucket, f"{prefix}open/")
+    yield _open(client, bucket, f"{prefix}open/", timedelta(seconds=run_s) + _SWEPT_AFTER)
 
 
 def examine_entry_point(client: Any, script: Location | None) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
@@ -168,19 +174,20 @@ def _prefix(rule: Mapping[str, Any]) -> str:
     return str(_filters(rule).get("Prefix") or rule.get("Prefix") or "")
 
 
-def _open(client: Any, bucket: str, prefix: str) -> Finding:  # noqa: ANN401 - a boto3 client
-    """Look for writes that have been open for longer than any run lives."""
-    since = datetime.now(UTC) - _OLD
+def _open(client: Any, bucket: str, prefix: str, old: timedelta) -> Finding:  # noqa: ANN401 - a boto3 client
+    """Look for writes that have been open for longer than `old`: none of a run that is alive has."""
+    since = datetime.now(UTC) - old
+    hours = f"{old / timedelta(hours=1):g} h"
     pages = client.get_paginator("list_objects_v2").paginate(
         Bucket=bucket, Prefix=prefix, PaginationConfig={"MaxItems": _LISTED_MAX}
     )
     ages = [marker["LastModified"] for page in pages for marker in page.get("Contents", ())]
     count = sum(age < since for age in ages)
     if count == 0 and len(ages) == _LISTED_MAX:
-        detail = f"{len(ages)} younger than an hour were read, and there may be more: does the sweeper run?"
+        detail = f"{len(ages)} younger than {hours} were read, and there may be more: does the sweeper run?"
         return Finding("open writes", "warn", detail, f"soal recover --bucket {bucket} --dry-run")
     if count == 0:
-        return Finding("open writes", "ok", "none is older than an hour")
+        return Finding("open writes", "ok", f"none is older than {hours}")
     detail = f"{count} writes of dead runs wait for settling or clean-up: does the sweeper run?"
     return Finding("open writes", "warn", detail, f"soal recover --bucket {bucket} --dry-run")
 

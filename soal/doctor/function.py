@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -11,7 +12,15 @@ from handler.input_errors import InputError
 from handler.redaction.redact import Redactor
 from handler.settings import read_settings
 from soal.doctor.buckets import examine_checkpoints, examine_entry_point, examine_store
-from soal.doctor.deployed import DeployedFunction, examine_asynchronous, examine_queues, look, look_for, split_qualifier
+from soal.doctor.deployed import (
+    DeployedFunction,
+    command,
+    examine_asynchronous,
+    examine_queues,
+    look,
+    look_for,
+    split_qualifier,
+)
 from soal.doctor.finding import Finding, finding
 from soal.doctor.rights import examine_rights
 from soal.doctor.stack import examine_alarms, examine_topic, stack_of
@@ -28,6 +37,7 @@ _MEMORY_MIN_MB: Final = 1024
 _MEMORY_GOOD_MB: Final = 1769
 _STORAGE_GOOD_MB: Final = 1024
 _DAY_S: Final = 86_400
+_MANAGED: Final = "LambdaManagedInstancesCapacityProviderConfig"
 _COMMAND: Final = "handler.app.lambda_handler"
 _DURABLE_COMMAND: Final = "handler.functions.durable.lambda_handler"
 # Paths inside the function's sandbox: they say nothing on this machine.
@@ -46,6 +56,7 @@ def examine_function(name: str, client: Callable[[str], Any], tables: Sequence[L
         return
     yield from look("function", lambda: iter((_state(function),)))
     yield from look("size", lambda: _size(function))
+    yield from look("capacity provider", lambda: _instances(function))
     yield from look("image", lambda: _image(function))
     settings = yield from look_for("environment", lambda: _environment(function))
     yield from look("concurrency", lambda: _concurrency(function))
@@ -121,6 +132,19 @@ def _size(function: DeployedFunction) -> Iterator[Finding]:
         yield Finding("storage", "ok", f"{storage_mb} MB")
 
 
+def _instances(function: DeployedFunction) -> Iterator[Finding]:
+    """Yield a finding about a function on Managed Instances: its handler starts only where events come one by one."""
+    config = function.configuration.get("CapacityProviderConfig", {}).get(_MANAGED)
+    if config is not None:
+        number = config.get("PerExecutionEnvironmentMaxConcurrency")
+        arn = config["CapacityProviderArn"]
+        detail = f"{arn}, {number or 'sixteen for each processor'} at once in an environment"
+        setting = f"{_MANAGED}={{CapacityProviderArn={arn},PerExecutionEnvironmentMaxConcurrency=1}}"
+        publish = command("lambda", "publish-version", function_name=function.plain_name)
+        remedy = f"{function.update(f'--capacity-provider-config {shlex.quote(setting)}')}; {publish}"
+        yield finding("capacity provider", detail, remedy, is_well=number == 1)
+
+
 def _image(function: DeployedFunction) -> Iterator[Finding]:
     if function.configuration.get("PackageType") != "Image":
         yield Finding("image", "fail", "the function does not run from an image", "cdk deploy makes one that does")
@@ -187,6 +211,8 @@ def _buckets(function: DeployedFunction, settings: HandlerSettings) -> Iterator[
     s3 = function.client("s3")
     location = settings.guard.checkpoint_bucket
     days = -(-function.replay_s // _DAY_S)
-    yield from look("retention", lambda: examine_checkpoints(s3, location, days))
+    yield from look(
+        "retention", lambda: examine_checkpoints(s3, location, days, int(function.configuration["Timeout"]))
+    )
     yield from look("script", lambda: examine_entry_point(s3, settings.script))
     yield from look("S3 endpoint", lambda: examine_store(s3, str(location)))

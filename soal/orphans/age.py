@@ -8,8 +8,8 @@ from typing import Final
 
 from soal.console.problem import Problem
 
-SAFE: Final = timedelta(hours=1)
-"""With a shorter age, a write in progress may lose its files."""
+SAFE: Final = timedelta(hours=9)
+"""With a shorter age, a write in progress may lose its files: the longest run that Lambda has takes eight hours."""
 
 _AGE: Final = re.compile(r"(\d{1,6})([dhm])")
 _UNITS: Final = {"d": "days", "h": "hours", "m": "minutes"}
@@ -23,7 +23,8 @@ def parse_age(text: str, *, allow_young: bool) -> timedelta:
     age = timedelta(**{_UNITS[match[2]]: int(match[1])})
     if age < SAFE and not allow_young:
         raise Problem(
-            f"--older-than {text} is less than an hour, and a write that runs now has files that no version refers to",
+            f"--older-than {text} is less than nine hours, and a write that runs now has files that no version refers"
+            " to",
             todo="give it more, or, if nobody writes to the table, add --allow-young",
         )
     return age

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from soal.invocation.report import Report
 
 _LONGEST_S: Final = 920
-"""Lambda's maximum timeout, 900 s, and a margin."""
+"""The time after which Lambda ends a call that waits, 900 s also for functions that may run longer, and a margin.
+
+https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import json
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -12,6 +14,7 @@ from botocore.credentials import ContainerProvider, CredentialRetrievalError, Re
 from botocore.session import Session
 
 from handler.credentials import credentials_for_java
+from tests.support.serving import serving
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,3 +74,34 @@ def test_nobody_gets_them_without_the_token(monkeypatch: pytest.MonkeyPatch, tok
     answer = connection.getresponse()
     assert answer.status == 403
     assert b"ASIAROLE" not in answer.read()
+
+
+def test_credentials_that_lambda_renews_reach_a_job_that_outlives_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Lambda serves them where no variables hold them; each request of the job gets those of the moment."""
+    for name in ROLE:
+        monkeypatch.delenv(name, raising=False)
+
+    class Lambda(BaseHTTPRequestHandler):
+        number = 0
+
+        def do_GET(self) -> None:
+            Lambda.number += 1
+            end = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+            keys = {"AccessKeyId": f"ASIA{self.number}", "SecretAccessKey": "s", "Token": "t", "Expiration": end}
+            body = json.dumps(keys).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Log nothing."""
+
+    with serving(Lambda) as endpoint:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{endpoint}/credentials")
+        variables = dict(credentials_for_java())
+        found = [ContainerProvider(environ=variables).load() for _ in range(2)]
+    assert [each.access_key for each in found if each is not None] == ["ASIA1", "ASIA2"]
+    assert all(isinstance(each, RefreshableCredentials) for each in found)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from handler.app import initialise
+from handler.app import initialise, refuse_several_events
+from handler.input_errors import InputError
 from handler.services import Services
 from handler.spark.command import compose_machine
 from handler.spark.machine import Machine
@@ -43,11 +44,19 @@ def environment(tmp_path: Path, **more: str) -> dict[str, str]:
     return {**own, **more}
 
 
-@pytest.mark.parametrize(("why", "waits"), [("provisioned-concurrency", True), ("on-demand", False), ("", False)])
-def test_only_provisioned_concurrency_waits_for_java(tmp_path: Path, why: str, waits: bool) -> None:  # noqa: FBT001 - pytest gives it
-    """Elsewhere an event may be waiting, whose first steps run beside the JVM's start."""
+@pytest.mark.parametrize(
+    ("why", "at_once", "waits"),
+    [
+        ("provisioned-concurrency", "", True),
+        ("lambda-managed-instances", "1", True),
+        ("on-demand", "", False),
+        ("", "", False),
+    ],
+)
+def test_java_is_waited_for_where_no_event_waits(tmp_path: Path, why: str, at_once: str, waits: bool) -> None:  # noqa: FBT001 - pytest gives it
+    """With provisioned concurrency and on Managed Instances; elsewhere an event's first steps run beside its start."""
     reuse = Begun()
-    variables = environment(tmp_path, AWS_LAMBDA_INITIALIZATION_TYPE=why)
+    variables = environment(tmp_path, AWS_LAMBDA_INITIALIZATION_TYPE=why, AWS_LAMBDA_MAX_CONCURRENCY=at_once)
     initialise(variables, Services(reuse=reuse))  # type: ignore[arg-type]
     assert len(reuse.commands) == 1
     assert (reuse.ready_within_s is not None) == waits
@@ -135,3 +144,17 @@ def test_a_job_without_settings_gets_that_machine(sandbox: Sandbox) -> None:
     late = compose(job(), files, sandbox, SETTINGS, machine, attempt, {"MODE": "test", "_X_AMZN_TRACE_ID": "Root=1"})
     assert early == late
     assert late.submission != ()
+
+
+@pytest.mark.parametrize("number", ["2", "16", "0", ""])
+def test_an_environment_of_several_events_does_not_start(number: str) -> None:
+    """Each job empties /tmp and ends the processes of others, so the error names the setting to change."""
+    with pytest.raises(InputError, match="set PerExecutionEnvironmentMaxConcurrency to 1") as refused:
+        refuse_several_events({"AWS_LAMBDA_MAX_CONCURRENCY": number})
+    assert refused.value.field == "AWS_LAMBDA_MAX_CONCURRENCY"
+
+
+@pytest.mark.parametrize("environment", [{}, {"AWS_LAMBDA_MAX_CONCURRENCY": "1"}])
+def test_an_environment_of_one_event_starts(environment: dict[str, str]) -> None:
+    """A plain function has no such variable."""
+    refuse_several_events(environment)

@@ -92,6 +92,25 @@ def continuing(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
 
 
 @pytest.fixture(scope="session")
+def managed(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    return synthesise(
+        {
+            **FULL,
+            "capacity_provider": "arn:aws:lambda:us-east-1:123456789012:capacity-provider:spark",
+            "memory_mb": "32768",
+            "network": "none",
+            "open_write_alarm_minutes": "100",
+            "provisioned_concurrency": "",
+            "queue_age_alarm_minutes": "600",
+            "reserved_concurrency": "",
+            "state_machine": "false",
+            "timeout_s": "5400",
+        },
+        _folder(tmp_path_factory),
+    )
+
+
+@pytest.fixture(scope="session")
 def durable(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
     return synthesise(
         {

@@ -125,3 +125,12 @@ def test_a_timeout_that_is_set_wins_over_lambda_s_longest(monkeypatch: pytest.Mo
     found = Deadline.from_environment({"AWS_LAMBDA_FUNCTION_NAME": "soal", "LAMBDA_TIMEOUT_MS": "60000"})
 
     assert found == Deadline(65_000, 5_000)
+
+
+def test_on_managed_instances_the_longest_timeout_is_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block may be open for 90 minutes there, and nothing settles it after 15."""
+    monkeypatch.setattr(deadline, "_process_start_ms", lambda: 5_000)
+
+    found = Deadline.from_environment({"AWS_LAMBDA_FUNCTION_NAME": "soal", "AWS_LAMBDA_MAX_CONCURRENCY": "1"})
+
+    assert found == Deadline(5_405_000, 5_000)

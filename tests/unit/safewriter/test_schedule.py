@@ -12,7 +12,15 @@ from safewriter.schedule import Schedule
 
 @pytest.mark.parametrize(
     ("whole_ms", "warn_ms", "lead_ms"),
-    [(900_000, 30_000, 30_000), (60_000, 30_000, 15_000), (3, 30_000, 0), (0, 30_000, 0), (-5, 30_000, 0)],
+    [
+        (28_800_000, 30_000, 30_000),
+        (28_800_000, 10**7, 7_200_000),
+        (900_000, 30_000, 30_000),
+        (60_000, 30_000, 15_000),
+        (3, 30_000, 0),
+        (0, 30_000, 0),
+        (-5, 30_000, 0),
+    ],
 )
 def test_the_lead_is_at_most_a_quarter_of_the_time(whole_ms: int, warn_ms: int, lead_ms: int) -> None:
     """A function with a short timeout keeps most of it for its work."""

@@ -294,3 +294,11 @@ def test_another_role_is_taken_with_the_credentials_that_all_buckets_have(settin
     """Hadoop's own default for this looks for variables that the JVM does not have."""
     general = settings["spark.hadoop.fs.s3a.aws.credentials.provider"]
     assert settings["spark.hadoop.fs.s3a.assumed.role.credentials.provider"] == general
+
+
+@pytest.mark.parametrize(
+    ("memory_mb", "present", "cores"), [(2048, 16, 1), (4095, 16, 1), (8192, 16, 4), (32_768, 64, 16), (32_768, 8, 8)]
+)
+def test_managed_instances_have_a_core_for_each_two_gigabytes(memory_mb: int, present: int, cores: int) -> None:
+    """There are not six at most, as on a plain function."""
+    assert Machine(memory_mb, present, is_managed=True).cores == cores

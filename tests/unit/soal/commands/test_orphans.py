@@ -89,11 +89,11 @@ def test_who_says_that_nobody_guards_the_table_needs_no_bucket(bench: Bench) -> 
 
 
 def test_the_bound_is_the_users(bench: Bench) -> None:
-    """An age below an hour needs --allow-young."""
+    """An age below nine hours needs --allow-young."""
     code, out, _ = bench.soal("--older-than", "30d", "--json")
     assert (code, parsed(out)["orphans"], parsed(out)["young"]["files"]) == (0, [], 1)
     code, _, said = bench.soal("--older-than", "30m")
-    assert (code, "less than an hour" in said) == (2, True)
+    assert (code, "less than nine hours" in said) == (2, True)
     assert bench.soal("--older-than", "30m", "--allow-young")[0] == 0
 
 

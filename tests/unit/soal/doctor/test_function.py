@@ -372,3 +372,45 @@ def test_an_answer_that_aws_does_not_document_is_a_finding(answer: object) -> No
         assert any(one.status != "ok" and "unknown: an answer" in one.detail for one in found)
         if "get_function" not in others:
             assert found[-1].status == "fail"
+
+
+class Managed:
+    """Lambda's API with a function on Managed Instances, which moto does not know."""
+
+    def __init__(self, number: int | None, client: Any) -> None:
+        self._client, self._number = client, number
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def get_function(self, **of: str) -> Any:
+        found = self._client.get_function(**of)
+        many = {} if self._number is None else {"PerExecutionEnvironmentMaxConcurrency": self._number}
+        config = {"CapacityProviderArn": PROVIDER, **many}
+        found["Configuration"] |= {"CapacityProviderConfig": {"LambdaManagedInstancesCapacityProviderConfig": config}}
+        return found
+
+
+PROVIDER = "arn:aws:lambda:us-east-1:123456789012:capacity-provider:spark"
+
+
+@pytest.mark.parametrize(("number", "status"), [(1, "ok"), (2, "fail"), (None, "fail")])
+def test_an_environment_of_several_events_is_found(number: int | None, status: str) -> None:
+    """Its handler does not start; the remedy sets one event, and publishes the version that has it."""
+    Account().make()
+
+    def client(service: str) -> Any:
+        made = simulating({ROLE: EVERYTHING}) if service == "iam" else boto3.client(service)  # type: ignore[call-overload]
+        return Managed(number, made) if service == "lambda" else made
+
+    (found,) = (each for each in examine_function("soal", client) if each.name == "capacity provider")
+    assert found.status == status
+    assert status == "ok" or "PerExecutionEnvironmentMaxConcurrency=1" in found.remedy
+    assert [complaint(one) for one in commands(found.remedy)] in ([], [None, None])
+
+
+@pytest.mark.parametrize(("timeout_s", "said"), [(900, "none is older than 1 h"), (5400, "none is older than 2.25 h")])
+def test_a_write_is_old_when_no_run_of_the_function_lives_as_long(timeout_s: int, said: str) -> None:
+    """A function of 90 minutes may have a write open for so long."""
+    found = look(Account(settings={"Timeout": timeout_s}))
+    assert found["open writes"].detail == said

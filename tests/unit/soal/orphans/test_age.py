@@ -1,4 +1,4 @@
-"""`soal orphans` parses an age with its unit, and takes less than an hour only with permission."""
+"""`soal orphans` parses an age with its unit, and takes less than nine hours only with permission."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from soal.orphans.age import parse_age
     [
         ("7d", timedelta(days=7)),
         ("36h", timedelta(hours=36)),
-        ("60m", timedelta(hours=1)),
-        (" 1h ", timedelta(hours=1)),
+        ("540m", timedelta(hours=9)),
+        (" 9h ", timedelta(hours=9)),
     ],
 )
 def test_an_age_has_a_unit(text: str, age: timedelta) -> None:
@@ -31,10 +31,10 @@ def test_anything_else_is_no_age(text: str) -> None:
         parse_age(text, allow_young=False)
 
 
-@pytest.mark.parametrize("text", ["59m", "0d"])
-def test_less_than_an_hour_must_be_allowed_by_name(text: str) -> None:
-    """An age below an hour must be allowed: files of a running write have that age."""
-    with pytest.raises(Problem, match="less than an hour") as refused:
+@pytest.mark.parametrize("text", ["8h", "539m", "0d"])
+def test_less_than_nine_hours_must_be_allowed_by_name(text: str) -> None:
+    """A shorter age must be allowed: files of a run of eight hours may have it."""
+    with pytest.raises(Problem, match="less than nine hours") as refused:
         parse_age(text, allow_young=False)
     assert "--allow-young" in refused.value.todo
-    assert parse_age(text, allow_young=True) < timedelta(hours=1)
+    assert parse_age(text, allow_young=True) < timedelta(hours=9)

@@ -103,9 +103,8 @@ def _play(demo: Demo, *, durable: bool) -> None:
     put_sample(demo.s3.observer())
     demo.console.print(Text(f"S3 at {demo.s3.endpoint}; {ROWS:,} rows"), soft_wrap=True)
     if not archive_of(demo.home.path).is_file():
-        demo.console.print(
-            "without a class-data archive, so Spark starts slowly; scripts/setup trains one, or says why it cannot", style="yellow"
-        )
+        words = "without a class-data archive, so Spark starts slowly; scripts/setup trains one, or says why it cannot"
+        demo.console.print(words, style="yellow")
     (long_job if durable else acts).play(demo, ROWS)
 
 

@@ -131,7 +131,7 @@ class SnapshotReader:
         """
         if self._telemetry is None:
             return (self._snapshot or self._opened()).value(key, routing_context)
-        with self._telemetry.reading("get", 1):
+        with self._telemetry.reading("get"):
             return self._opened().value(key, routing_context)
 
     def multi_get(
@@ -142,7 +142,7 @@ class SnapshotReader:
         if self._telemetry is None:
             return {key: value(key, routing_context) for key in keys}
         keys = list(keys)
-        with self._telemetry.reading("multi_get", len(keys)):
+        with self._telemetry.reading("multi_get"):
             return {key: value(key, routing_context) for key in keys}
 
     def scan(self, start: Key | None = None, stop: Key | None = None) -> Iterator[tuple[Key, bytes | None]]:

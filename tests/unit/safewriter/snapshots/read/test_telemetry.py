@@ -58,9 +58,9 @@ def test_reads_fetches_and_refreshes_are_recorded(world: World, monkeypatch: pyt
         reader.refresh()
     calls = [told for name, _, told in meter.told if name == "read.duration"]
     assert calls == [
-        {"call": "get", "keys": 1},
-        {"call": "multi_get", "keys": len(ROWS)},
-        {"call": "get", "keys": 1, "error.type": "KeyRangeError"},
+        {"call": "get"},
+        {"call": "multi_get"},
+        {"call": "get", "error.type": "KeyRangeError"},
     ]
     assert sum(size for name, size, _ in meter.told if name == "fetch.size") == sum(sizes.values())
     assert [told for name, _, told in meter.told if name == "refresh.count"] == [{"changed": False}]

@@ -50,7 +50,8 @@ class DigestRule:
         cls, rows: DataFrame, routing: Routing, encoding: KeyEncoding, duplicates: Duplicates, key_col: str
     ) -> DigestRule:
         """Return the rule of a build. `rows`: its rows with the columns that the tasks get."""
-        types = {name: rows.schema[name].dataType.json() for name in (KEY, VALUE, RANK) if name in rows.columns}
+        # Whether a column may be null is no matter of its rows, and Spark finds it anew for each plan.
+        types = {name: rows.schema[name].dataType.simpleString() for name in (KEY, VALUE, RANK) if name in rows.columns}
         parts: list[Any] = [_VERSION, routing.num_dbs, routing.document(), encoding.value, duplicates.value]
         return cls(json.dumps([*parts, key_col, types], sort_keys=True))
 

@@ -46,12 +46,12 @@ def test_a_good_endpoint_is_well_in_every_respect_and_left_clean(s3: EmbeddedS3)
 def test_old_writes_behind_young_ones_are_counted(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> None:
     """S3 lists a thousand at once, by their keys; beyond the bound the doctor does not say that there are none."""
     s3.fill("checkpoints", {f"open/{number:04}/n": b"" for number in range(1001)})
-    assert _open(s3.observer(), "checkpoints", "open/").status == "ok"
+    hour = timedelta(hours=1)
+    assert _open(s3.observer(), "checkpoints", "open/", hour).status == "ok"
     monkeypatch.setattr("soal.doctor.buckets._LISTED_MAX", 1001)
-    found = _open(s3.observer(), "checkpoints", "open/")
+    found = _open(s3.observer(), "checkpoints", "open/", hour)
     assert (found.status, found.detail.split()[0]) == ("warn", "1001")
-    monkeypatch.setattr("soal.doctor.buckets._OLD", timedelta(seconds=-5))
-    found = _open(s3.observer(), "checkpoints", "open/")
+    found = _open(s3.observer(), "checkpoints", "open/", timedelta(seconds=-5))
     assert found.detail.startswith("1001 writes of dead runs")
 
 

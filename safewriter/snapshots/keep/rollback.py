@@ -121,16 +121,19 @@ def _ref_of(source: Source, current: Current, target: Target) -> str:
     history = entries(source.store, current)
     if target.run_id is not None:
         return _of_run(source, [entry for entry in history if entry.run_id == target.run_id], target.run_id)
-    return _before(source, [entry for entry in history if entry.is_published], target.back or 0)
+    return _before(source, _named(history), target.back or 0)
+
+
+def _named(history: list[HistoryEntry]) -> list[HistoryEntry]:
+    """Return the manifests that `_CURRENT` names. Whoever may write manifests can write one in a run's name, of any
+    date, so any other becomes current only by its URL.
+    """
+    return [entry for entry in history if entry.is_current or entry.published_at is not None]
 
 
 def _of_run(source: Source, of_run: list[HistoryEntry], run_id: str) -> str:
-    """Return the manifest of a run that `_CURRENT` names. Whoever may write manifests can write one in the run's name,
-    so that of a build that lost becomes current only by its URL.
-    """
-    known = [entry for entry in of_run if entry.is_current or entry.published_at is not None]
-    if known:
-        return known[0].manifest_ref
+    if named := _named(of_run):
+        return named[0].manifest_ref
     where = source.store.uri("")
     if not of_run:
         raise ReaderStateError(f"there is no manifest of a run {run_id!r} below {where}")
@@ -140,16 +143,16 @@ def _of_run(source: Source, of_run: list[HistoryEntry], run_id: str) -> str:
     )
 
 
-def _before(source: Source, published: list[HistoryEntry], back: int) -> str:
-    at = next((number for number, entry in enumerate(published) if entry.is_current), None)
+def _before(source: Source, named: list[HistoryEntry], back: int) -> str:
+    at = next((number for number, entry in enumerate(named) if entry.is_current), None)
     if at is None:
         raise ReaderStateError(f"the current manifest is not below {source.store.uri('')}; name another one by its URL")
-    if at + back >= len(published):
+    if at + back >= len(named):
         raise ReaderStateError(
-            f"there are {len(published) - at - 1} snapshots before the current one below {source.store.uri('')}, not"
-            f" {back}"
+            f"{source.store.uri(CURRENT)} names {len(named) - at - 1} snapshots before the current one, not {back};"
+            " name an older one by its URL"
         )
-    return published[at + back].manifest_ref
+    return named[at + back].manifest_ref
 
 
 def _whole(source: Source, ref: str, sha256: str | None) -> Manifest:

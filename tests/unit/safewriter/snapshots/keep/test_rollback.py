@@ -58,7 +58,7 @@ def test_the_distance_is_from_the_current_one(world: World) -> None:
     world.lose("slow")
     assert back(world, back=1).after == refs[1]
     assert back(world, back=1).after == refs[0]
-    with pytest.raises(ReaderStateError, match="there are 0 snapshots before the current one"):
+    with pytest.raises(ReaderStateError, match="names 0 snapshots before the current one"):
         back(world, back=1)
 
 
@@ -78,6 +78,17 @@ def test_a_manifest_in_the_name_of_a_published_run_does_not_become_current(world
     world.publish("new")
     world.forge("old")
     assert back(world, run_id="old").after == old
+
+
+def test_no_manifest_that_current_has_forgotten_becomes_current_by_its_distance(world: World) -> None:
+    """Of those that are older than its history, nobody knows which were published."""
+    old, new = world.publish("old", OLD), world.publish("new")
+    forgetful = replace(world.current(), history=world.current().history[:1], version=102)
+    world.folder.put("_CURRENT", forgetful.encode())
+    assert [entry.manifest_ref for entry in history(world.source)] == [new, old]
+    with pytest.raises(ReaderStateError, match="names 0 snapshots before the current one, not 1"):
+        back(world, back=1)
+    assert back(world, manifest_ref=old).after == old
 
 
 def test_the_current_one_stays(world: World) -> None:

@@ -16,7 +16,9 @@ from typing import Final
 __all__ = ["renew", "unique_id"]
 
 _OUTSIDE: Final = ("SOAL_RUN_ID", "SOAL_REQUEST_ID")
-"""What the handler passes to the processes of an attempt."""
+"""What the handler passes to the processes of an attempt. Read at each draw: a job's Python is a fork of a process that
+has imported this module before any event, and its memory may be a copy.
+"""
 
 
 class _Pool:
@@ -25,7 +27,7 @@ class _Pool:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._state = b""
-        self.renew(*(os.environ.get(name, "") for name in _OUTSIDE))
+        self.renew()
 
     def renew(self, *outside: str) -> None:
         with self._lock:
@@ -33,7 +35,8 @@ class _Pool:
 
     def draw(self) -> str:
         # The clock is only a second line: after a restore, copies may have the same time.
-        return _digest(self._state, os.urandom(32), time.time_ns().to_bytes(8))[:16].hex()
+        outside = (os.environ.get(name, "").encode() for name in _OUTSIDE)
+        return _digest(self._state, os.urandom(32), time.time_ns().to_bytes(8), *outside)[:16].hex()
 
 
 def _digest(*parts: bytes) -> bytes:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from email.message import Message
-    from typing import BinaryIO
+    from io import BufferedIOBase
 
 __all__ = ["PATH", "Answer", "server_of"]
 
@@ -75,7 +75,7 @@ def _answering(hooks: Mapping[str, Callable[[bytes], Answer]]) -> type[BaseHTTPR
     return Handler
 
 
-def _body_of(headers: Message, stream: BinaryIO) -> bytes | None:
+def _body_of(headers: Message, stream: BufferedIOBase) -> bytes | None:
     """Read a body; None if it is too large, or its length is not known."""
     if headers.get("Transfer-Encoding", "").lower() == "chunked":
         return _chunks(stream)
@@ -85,7 +85,7 @@ def _body_of(headers: Message, stream: BinaryIO) -> bytes | None:
     return stream.read(int(length))
 
 
-def _chunks(stream: BinaryIO) -> bytes | None:
+def _chunks(stream: BufferedIOBase) -> bytes | None:
     body = b""
     while len(body) <= _BODY_MAX:
         size = stream.readline(32).split(b";")[0].strip()

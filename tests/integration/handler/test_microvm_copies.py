@@ -16,22 +16,26 @@ if TYPE_CHECKING:
 
 
 RUN = """
-import json, os, sys
+import json, os, sys, time
 from pathlib import Path
 from handler.microvm.job import Jobs
 from handler.microvm.life import Call
 from handler.microvm.warm_up import WarmUp
 from handler.services import Services
+from safewriter import entropy
 from safewriter.identity import Attempt
 from tests.unit.handler.world import EVENT, World
 
 bucket, tmp, ids = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
 os.urandom = lambda size: bytes([7]) * size
+warm = entropy._POOL._state
 
 class Copy(World):
     def start_child(self, command, output, **others):
         driver = os.fork()  # of a process that has imported everything, as the fork server's
         if driver == 0:
+            entropy._POOL._state = warm  # the fork server has had no event
+            time.time_ns = lambda: 1_000_000
             os.environ.update(command.variables)
             print("nonce", Attempt.draw().nonce, flush=True)
             os._exit(0)

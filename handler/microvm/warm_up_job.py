@@ -19,7 +19,7 @@ def main(endpoint: str, lake: str, number: str, *options: str) -> None:
     from safewriter import SafeWriter
 
     spark = SparkSession.builder.getOrCreate()
-    settings = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined] # noqa: SLF001 - no other way
+    settings = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - no other way
     for key, value in {
         "fs.s3a.endpoint": endpoint,
         "fs.s3a.endpoint.region": "us-east-1",
@@ -28,7 +28,7 @@ def main(endpoint: str, lake: str, number: str, *options: str) -> None:
     }.items():
         settings.set(key, value)
     if "--lessons" in options:
-        import train
+        import train  # type: ignore[import-not-found] # a file of the job's own
 
         for lesson in train.LESSONS:
             lesson(spark, f"{lake}/lessons")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from email.utils import formatdate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
@@ -14,6 +14,9 @@ from handler.microvm.renewal import ClockError, renew_process, set_clock
 from safewriter import entropy
 from safewriter.entropy import unique_id
 from safewriter.objects import s3
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def dated(seconds: float) -> dict[str, Any]:
@@ -64,7 +67,9 @@ def test_a_right_clock_is_left_alone() -> None:
     def unreachable() -> None:
         raise ConnectTimeoutError(endpoint_url="http://s3")
 
-    for ask in (lambda: dated(0), lambda: dated(-2), lambda: {"ResponseMetadata": {"HTTPHeaders": {}}}, unreachable):
+    undated: dict[str, Any] = {"ResponseMetadata": {"HTTPHeaders": {}}}
+    answers: list[Callable[[], Any]] = [lambda: dated(0), lambda: dated(-2), lambda: undated, unreachable]
+    for ask in answers:
         set_clock(ask, set_to=pytest.fail)  # type: ignore[arg-type]
 
 

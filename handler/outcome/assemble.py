@@ -12,6 +12,7 @@ from handler.outcome.result import ErrorResult, Memory, Result, Timings, Version
 from handler.outcome.state import State
 from handler.spark.classpath import jars
 from handler.spark.installation import pyspark_home
+from safewriter.deadline import epoch_ms
 from safewriter.version import VERSION
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _timings(progress: Progress, journal: tuple[Entry, ...]) -> Timings:
         session_ms=None if session_ms is None or python_ms is None else session_ms - python_ms,
         job_ms=None if ended is None or begun_ms is None else ended.ended_ms - begun_ms,
         settle_ms=None if progress.settled is None else progress.settled.settle_ms,
-        total_ms=deadline.clock() - deadline.started_ms,
+        total_ms=epoch_ms() - deadline.started_ms,
         remaining_ms=deadline.remaining_ms(),
     )
 

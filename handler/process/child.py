@@ -94,19 +94,23 @@ class Child:
         shutdown: Shutdown,
         *,
         clock: Clock,
+        shutdown_clock: Clock | None = None,
         beat: Callable[[], bool] = lambda: True,
         may_go_on: Callable[[], bool] = lambda: True,
         seen_exit: Callable[[], int | None] = lambda: None,
     ) -> Ended:
         """Wait for the job to end and return how it ended. On return, or if this raises, no process of the job is left.
 
+        `shutdown_clock`: the time of the deadline, if that may come earlier than on `clock`.
         `beat` is called every few seconds while the job runs; if it returns False the job is ended at once. `seen_exit`
         returns the `own_exit` that a witness has seen by now.
         """
         try:
             with _beating(beat) as cancelled:
                 is_to_end = lambda: cancelled.is_set() or not may_go_on()  # noqa: E731
-                stop, own_exit, peak_mb = _shut_down(self.jvm, shutdown, clock, self.strangers, is_to_end, seen_exit)
+                stop, own_exit, peak_mb = _shut_down(
+                    self.jvm, shutdown, shutdown_clock or clock, self.strangers, is_to_end, seen_exit
+                )
             ended_ms = clock()
             well = stop is None and self.jvm.has_reported()
             self.rests = well and descendants(without=self.strangers) == self.jvm.processes

@@ -188,6 +188,7 @@ class _Run:
                 ended = child.supervise(
                     shutdown,
                     clock=clock,
+                    shutdown_clock=progress.invocation.deadline.clock,
                     beat=supervisor.beat,
                     may_go_on=self.turn.may_go_on,
                     seen_exit=lambda: own_exit(self.journal.entries()),

@@ -31,6 +31,7 @@ __all__ = [
     "code_of",
     "custom_endpoint",
     "failure",
+    "forget_clients",
     "may_pass",
     "open_store",
     "s3_client",
@@ -108,6 +109,11 @@ def shared_client(*, tries: int = 1) -> S3Client:
 @functools.lru_cache(maxsize=4)
 def _made_client(tries: int, *_environment: str | None) -> S3Client:
     return s3_client(tries=tries)
+
+
+def forget_clients() -> None:
+    """Drop the shared clients, with their connections and credentials. Who holds one goes on with it."""
+    _made_client.cache_clear()
 
 
 def open_store(location: Location) -> S3ObjectStore:

@@ -16,6 +16,7 @@ from scripts.image.build import Build, choose_base, pin_base, tag_of
 from scripts.image.build import build as build_image
 from scripts.image.build import derive as derive_image
 from scripts.image.docker import require, with_docker
+from scripts.image.microvm import bundle
 from scripts.image.sbom import inventory
 from scripts.image.size import measure, size_view
 from scripts.provision.place import ROOT, Place
@@ -120,6 +121,20 @@ def sbom(tag: Tag = None, variant: ImageVariant = SLIM) -> None:
     with with_docker(Home.of()) as docker:
         require(docker, name)
         sys.stdout.write(json.dumps(inventory(docker, name), indent=2) + "\n")
+
+
+@app.command()
+def microvm(
+    image: Annotated[str, typer.Argument(help="The function's image, by its name in ECR with the digest.")],
+    output: Annotated[Path, typer.Option(help="The zip file to write.")] = Path("soal-microvm.zip"),
+) -> None:
+    """Write the zip file from which Lambda builds a MicroVM image on top of the function's image."""
+    try:
+        body = bundle(image)
+    except ValueError as error:
+        raise Problem(str(error), todo="give the image's name, as docker would pull it") from None
+    output.write_bytes(body)
+    Output(as_json=False).remark(f"wrote {output}; put it into a bucket of the region: docs/guides/microvm.md")
 
 
 @app.command()

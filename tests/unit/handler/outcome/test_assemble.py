@@ -28,8 +28,9 @@ def ended(*journal: Entry) -> Progress:
     return progress
 
 
-def test_an_answer_with_nothing_known() -> None:
-    """All keys are present; those of stages not reached are null."""
+def test_an_answer_with_nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All keys are present; those of stages not reached are null. A deadline that came early makes no job longer."""
+    monkeypatch.setattr("handler.outcome.assemble.epoch_ms", lambda: 1_500)
     result = result_of(new_walk(DEADLINE), Outcome(State.FAILED, "d", Fault("UsageError", "m", "f", usage=True)))
     assert (result.run_id, result.attempt, result.result_uri, result.writes, result.log_tail) == (
         None,

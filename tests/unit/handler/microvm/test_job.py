@@ -1,0 +1,150 @@
+"""The job of a MicroVM, without Spark: its ids, its deadline, its result, and the end of the MicroVM."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from handler.microvm.job import Jobs
+from handler.microvm.life import Call
+from handler.microvm.renewal import ClockError
+from handler.microvm.warm_up import WarmUp
+from handler.process.child import Ended, Stop
+from handler.services import Services
+from safewriter.deadline import epoch_ms
+from tests.unit.handler.world import EVENT, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from handler.process.child import Shutdown
+
+CALL = Call("mvm-1", json.dumps(EVENT))
+
+
+class Machine:
+    """A MicroVM with a child that is a function."""
+
+    def __init__(self, tmp_path: Path, **environment: str) -> None:
+        self.world = World(tmp_path)
+        self.ended: list[str] = []
+        services = Services(
+            client=lambda: self.world,
+            store=lambda _: self.world.store,
+            start_child=self.world.start_child,
+            supervision=lambda *_, **__: self.world,  # type: ignore[arg-type]
+            invoke=self.world.invoke,
+        )
+        variables = {"SW_CHECKPOINT_BUCKET": "checkpoints", "TMPDIR": str(tmp_path), **environment}
+        self.jobs = Jobs(
+            variables, 3008, services, WarmUp(tmp_path), terminate=self.ended.append, set_clock=lambda _ask: None
+        )
+
+    def run(self, call: Call = CALL) -> dict[str, Any]:
+        self.jobs.run(call)
+        (result,) = [body for key, body in self.results() if key == f"results/{call.microvm_id}/run_result.json"]
+        return result
+
+    def results(self) -> list[tuple[str, dict[str, Any]]]:
+        keys = [listed.key for listed in self.world.store.list("results/")]
+        return list(zip(keys, self.world.stored("results/"), strict=True))
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_the_result_lies_under_the_run_and_under_the_microvm(machine: Machine) -> None:
+    """Who has started the MicroVM knows no other name; afterwards the MicroVM ends."""
+    result = machine.run()
+    assert (result["state"], result["clientToken"]) == ("SUCCESS", "t")
+    assert dict(machine.results())[f"results/{result['runId']}/run_result.json"] == result
+    assert machine.ended == ["mvm-1"]
+
+
+def test_a_wrong_event_has_its_result_there_too(machine: Machine) -> None:
+    """A hook's answer cannot carry it: nobody reads it."""
+    result = machine.run(Call("mvm-1", '{"entryPoint": 1}'))
+    assert (result["state"], result["runId"]) == ("FAILED", None)
+    assert machine.ended == ["mvm-1"]
+
+
+def test_settings_that_are_wrong_end_the_microvm(tmp_path: Path) -> None:
+    """Without a bucket there is no place for a result; the log has the reason."""
+    machine = Machine(tmp_path, SW_CHECKPOINT_BUCKET="")
+    machine.jobs.run(CALL)
+    assert (machine.results(), machine.ended) == ([], ["mvm-1"])
+
+
+def test_a_microvm_that_cannot_end_itself_is_no_failure(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lambda ends it at its maximum duration."""
+
+    def denied(_: str) -> None:
+        raise OSError("AccessDenied")
+
+    monkeypatch.setattr(machine.jobs, "terminate", denied)
+    assert machine.run()["state"] == "SUCCESS"
+
+
+def test_no_job_starts_under_a_wrong_clock(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its leases would be in the past; the result says what to do."""
+
+    def wrong(_ask: Callable[[], Any]) -> None:
+        raise ClockError("wrong by 600 s")
+
+    monkeypatch.setattr(machine.jobs, "set_clock", wrong)
+    result = machine.run()
+    assert "wrong by 600 s" in result["stateDetails"]
+    assert machine.world.command is None
+
+
+def test_the_deadline_is_the_microvm_s_without_a_minute(tmp_path: Path) -> None:
+    """The MicroVM's time begins before the hook, and ends with the hook that settles; of a short time it is a tenth."""
+    for timeout_s, job_s in ((3600, 3540), (28_800, 28_740), (100, 90)):
+        machine = Machine(tmp_path, SOAL_TIMEOUT_S=str(timeout_s))
+        began_ms = epoch_ms()
+        machine.run()
+        assert machine.world.command is not None
+        at_ms = int(machine.world.command.variables["SOAL_DEADLINE_EPOCH_MS"])
+        assert began_ms + job_s * 1000 <= at_ms <= epoch_ms() + job_s * 1000
+
+
+def test_the_run_does_not_continue_itself(tmp_path: Path) -> None:
+    """There is no function to invoke."""
+    machine = Machine(tmp_path, SOAL_CONTINUE_MAX="5")
+    machine.world.end = {"exit_code": 1, "signal": None, "stop": Stop.TERMINATED}
+    machine.run()
+    assert machine.world.invoked == []
+
+
+def test_a_hurried_job_is_stopped_by_its_shutdown(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gets SIGTERM now, and the time that follows it at any deadline; records have the true time."""
+    seen: list[int] = []
+
+    def supervise(shutdown: Shutdown, *, shutdown_clock: Callable[[], int], **_: object) -> Ended:
+        before = shutdown.terminate_at_ms - shutdown_clock()
+        machine.jobs.hurry()
+        after = shutdown_clock()
+        seen.extend((before, shutdown.terminate_at_ms - after, shutdown.kill_at_ms - after))
+        return World.supervise(machine.world)
+
+    monkeypatch.setattr(machine.world, "supervise", supervise)
+    machine.jobs.hurry()  # before any job: there is no deadline yet
+    result = machine.run()
+    assert result["timings"]["totalMs"] < 600_000
+    before, terminate_in_ms, kill_in_ms = seen
+    assert before > 700_000
+    assert terminate_in_ms <= 0 < kill_in_ms < 10_000
+    (record,) = machine.world.stored("runs/")
+    assert record["endedMs"] <= epoch_ms()
+
+
+def test_ids_and_variables_are_the_microvm_s(machine: Machine) -> None:
+    """The request id, which tells copies of one snapshot apart, reaches the job's own processes."""
+    machine.run()
+    assert machine.world.command is not None
+    assert machine.world.command.variables["SOAL_REQUEST_ID"] == "microvm-mvm-1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from typing import TYPE_CHECKING, Any, Final
@@ -139,7 +140,7 @@ def _instances(function: DeployedFunction) -> Iterator[Finding]:
         number = config.get("PerExecutionEnvironmentMaxConcurrency")
         arn = config["CapacityProviderArn"]
         detail = f"{arn}, {number or 'sixteen for each processor'} at once in an environment"
-        setting = f"{_MANAGED}={{CapacityProviderArn={arn},PerExecutionEnvironmentMaxConcurrency=1}}"
+        setting = json.dumps({_MANAGED: {"CapacityProviderArn": arn, "PerExecutionEnvironmentMaxConcurrency": 1}})
         publish = command("lambda", "publish-version", function_name=function.plain_name)
         remedy = f"{function.update(f'--capacity-provider-config {shlex.quote(setting)}')}; {publish}"
         yield finding("capacity provider", detail, remedy, is_well=number == 1)

@@ -373,7 +373,7 @@ class DeltaHistory:
             "operationMetrics": {},
             "engineInfo": _ENGINE,
             "userMetadata": signature.to_text(),
-            "txnId": str(UUID(unique_id())),
+            "txnId": str(UUID(unique_id(), version=4)),
         }
         last_ms = _asked_for_ms(creation) if creation else self._last_ms(attempt, commits)
         if last_ms is not None:

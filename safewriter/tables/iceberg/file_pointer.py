@@ -94,7 +94,7 @@ class _File:
         folder, _, name = self.location.rpartition("/")
         version = _VERSION.match(name)
         ending = f"{'.gz' if self.is_gzip else ''}.metadata.json"
-        return f"{folder}/{int(version[1]) + 1 if version else 0:05d}-{UUID(unique_id())}{ending}"
+        return f"{folder}/{int(version[1]) + 1 if version else 0:05d}-{UUID(unique_id(), version=4)}{ending}"
 
     def fenced(self, fence: FenceTag) -> str:
         """Return the text of the next metadata file, with the fence."""

@@ -295,7 +295,7 @@ def test_writes_that_nobody_has_settled(monkeypatch: pytest.MonkeyPatch) -> None
     Account().make()
     boto3.client("s3").put_object(Bucket="checkpoints", Key="open/w/n", Body=b"")
     assert seen()["open writes"].status == "ok"
-    monkeypatch.setattr("soal.doctor.buckets._OLD", timedelta(seconds=-5))
+    monkeypatch.setattr("soal.doctor.buckets._SWEPT_AFTER", timedelta(days=-1))
     found = seen()["open writes"]
     assert (found.status, found.remedy) == ("warn", "soal recover --bucket checkpoints --dry-run")
 
@@ -405,7 +405,7 @@ def test_an_environment_of_several_events_is_found(number: int | None, status: s
 
     (found,) = (each for each in examine_function("soal", client) if each.name == "capacity provider")
     assert found.status == status
-    assert status == "ok" or "PerExecutionEnvironmentMaxConcurrency=1" in found.remedy
+    assert status == "ok" or '"PerExecutionEnvironmentMaxConcurrency": 1' in found.remedy
     assert [complaint(one) for one in commands(found.remedy)] in ([], [None, None])
 
 

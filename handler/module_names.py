@@ -39,7 +39,6 @@ _IN_SOME_IMAGES: Final = {
     "cel_expr_python": "the hashing and routing of snapshot keys",
     "numpy": "the hashing and routing of snapshot keys",
     "pyarrow": "the writing of snapshot shards",
-    "slatedb": "the writing of snapshot shards",
     "xxhash": "the hashing and routing of snapshot keys",
     "sqlalchemy": "the guard's way to Iceberg catalogs in a database",
 }

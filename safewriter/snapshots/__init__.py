@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         cel_sharding_by_columns,
     )
     from safewriter.snapshots.write.build import BuildResult, write_sharded, write_single_db
-    from safewriter.snapshots.write.slatedb import SlateDbFactory
     from safewriter.snapshots.write.values import binary_col, callable_encoder, json_cols
 
 __all__ = [
@@ -41,7 +40,6 @@ __all__ = [
     "RetryConfig",
     "ShardingSpec",
     "ShardingStrategy",
-    "SlateDbFactory",
     "SnapshotReader",
     "Source",
     "Target",
@@ -79,7 +77,6 @@ _HOMES: Final = {
         "cel_sharding_by_columns",
     ),
     "write.build": ("BuildResult", "write_sharded", "write_single_db"),
-    "write.slatedb": ("SlateDbFactory",),
     "write.values": ("binary_col", "callable_encoder", "json_cols"),
 }
 

@@ -55,7 +55,6 @@ ADAPTERS = {
     "pyarrow": ("safewriter/snapshots",),
     "pyiceberg": ("safewriter/tables/iceberg",),
     "pyspark": ("safewriter/tables", "safewriter/snapshots"),
-    "slatedb": ("safewriter/snapshots",),
     "xxhash": ("safewriter/snapshots",),
 }
 

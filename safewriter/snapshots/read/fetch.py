@@ -63,8 +63,8 @@ def _copy(source: Source, shard: Shard, file: BinaryIO, most_bytes: int | None) 
     if blocks is None:
         if is_other_database(shard, source.objects_of(shard)):
             raise OtherDatabaseError(
-                f"{shard.db_url} is in another database than SQLite, which alone this code reads. If the build had"
-                " SlateDbFactory, it is SlateDB: shardyfusion's reader and the package slatedb read it"
+                f"{shard.db_url} is in another database than SQLite, which alone this code reads. If shardyfusion has"
+                " built it, it is SlateDB: its reader and the package slatedb read it"
             )
         raise ReaderStateError(f"{url} is not there; refresh(), or check the snapshot")
     file.seek(0)

@@ -20,7 +20,6 @@ import pytest
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.snapshots import (
     KeyEncoding,
-    SlateDbFactory,
     Source,
     WriteConfig,
     binary_col,
@@ -30,7 +29,6 @@ from safewriter.snapshots import (
 )
 from safewriter.snapshots.write.publish import Publisher
 from tests.support.observed import LAKE
-from tests.support.slatedb import needs_slatedb
 from tests.support.snapshots import build as made
 
 if TYPE_CHECKING:
@@ -52,7 +50,6 @@ ROWS = 20_000
 def environment(s3: EmbeddedS3) -> dict[str, str]:
     own = {
         "AWS_ENDPOINT_URL": s3.endpoint,
-        "SLATEDB_S3_ENDPOINT_URL": s3.endpoint,
         "S3_ENDPOINT_URL": s3.endpoint,
         "AWS_ALLOW_HTTP": "true",
     }
@@ -94,8 +91,6 @@ def read(
     result: BuildResult,
     keys: list[Any],
     context: dict[str, Any] | None = None,
-    *,
-    is_sqlite: bool = True,
 ) -> dict[str, Any]:
     order = {
         "prefix": prefix.uri,
@@ -103,7 +98,6 @@ def read(
         "context": context,
         "run_record_ref": result.run_record_ref,
         "endpoint": s3.endpoint,
-        "is_sqlite": is_sqlite,
     }
     found = peer_told(s3, order)
     assert (found["run_id"], found["rows"], found["status"]) == (result.run_id, ROWS, "succeeded")
@@ -117,18 +111,6 @@ def test_its_reader_finds_each_integer(
     """In eight shards, by hash."""
     result = build(spark.range(ROWS).selectExpr("id", "concat('value ', id) AS v"), num_dbs=8)
     found = read(s3, prefix, result, [*range(ROWS + 1)])
-    assert found["values"] == {**{str(id_): f"value {id_}" for id_ in range(ROWS)}, str(ROWS): None}
-
-
-@needs_slatedb
-@pytest.mark.spark
-def test_its_reader_finds_each_integer_in_slatedb(
-    spark: SparkSession, s3: EmbeddedS3, prefix: SnapshotPrefix, build: Build
-) -> None:
-    """Its default."""
-    frame = spark.range(ROWS).selectExpr("id", "concat('value ', id) AS v")
-    result = build(frame, num_dbs=3, adapter_factory=SlateDbFactory())
-    found = read(s3, prefix, result, [*range(ROWS + 1)], is_sqlite=False)
     assert found["values"] == {**{str(id_): f"value {id_}" for id_ in range(ROWS)}, str(ROWS): None}
 
 
@@ -192,7 +174,7 @@ def test_its_reader_finds_shards_taken_over(
     publisher = Publisher(store, now=lambda: created)
     publisher.publish(manifest, publisher.base())
     assert verify(Source(prefix.uri)).is_sound
-    order = {"prefix": prefix.uri, "keys": keys, "context": None, "endpoint": s3.endpoint, "is_sqlite": True}
+    order = {"prefix": prefix.uri, "keys": keys, "context": None, "endpoint": s3.endpoint}
     told = peer_told(s3, {**order, "run_record_ref": None})
     assert told["values"] == {str(key): f"value {key}" for key in keys}
     assert (told["run_id"], told["num_dbs"], told["rows"]) == ("second", num_dbs, len(keys))

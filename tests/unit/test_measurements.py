@@ -68,6 +68,22 @@ def test_the_page_of_the_benchmarks_has_the_times_of_a_verdict(records: tuple[Be
         assert f"| Delta, {outcome} | {settled[outcome]['verdict_ms']:.0f} ms |" in page
 
 
+def test_the_page_of_the_benchmarks_has_the_builds_of_snapshots() -> None:
+    """`scripts/lab bench --record docs/measurements/snapshots.jsonl snapshot-beside --peer CHECKOUT`."""
+    (record,) = read(KEPT.with_name("snapshots.jsonl"))
+    page = " ".join((ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8").split())
+    builds = {one["build"]: one for one in record.result}
+    full, peer = builds["full"], builds["full, by shardyfusion"]
+    assert not record.commit.endswith("+")
+    assert f"at commit `{record.commit}`" in page
+    for name, one in builds.items():
+        assert f"| {name} | {one['taken_over']} | {one['wall_s']:.1f} | {one['cpu_s']:.1f} |" in page
+    assert (
+        f"shardyfusion takes {peer['wall_s'] / full['wall_s']:.1f} times as long as a full build, and"
+        f" {peer['cpu_s'] / full['cpu_s']:.1f} times the CPU."
+    ) in page
+
+
 def test_the_kept_run_is_whole(records: tuple[BenchRecord, ...]) -> None:
     """The kept run has each step of `scripts/lab bench all`, each of a commit without changes."""
     assert {tuple(record.command) for record in records} == {step.words for step in FULL}

@@ -31,8 +31,8 @@ def main() -> None:
     order: dict[str, Any] = json.loads(sys.stdin.read())
     record = None if order["run_record_ref"] is None else record_of(order)
     with tempfile.TemporaryDirectory() as folder:
-        factory = {"reader_factory": SqliteReaderFactory()}  # its default is SlateDB
-        reader = ShardedReader(s3_prefix=order["prefix"], local_root=folder, **factory)
+        # Its default is SlateDB.
+        reader = ShardedReader(s3_prefix=order["prefix"], local_root=folder, reader_factory=SqliteReaderFactory())
         context = {"routing_context": order["context"]} if order["context"] else {}
         values = {str(key): reader.get(key, **context) for key in order["keys"]}
         info = reader.snapshot_info()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 ONCE_A_SECOND = {"Delay": 1, "MaxAttempts": 120}
 UNTRIED = {
+    "capacity_provider",  # Managed Instances: it has none
     "durable",  # Lambda's description has no word of it
     "gradual_deployment",  # AWS::CodeDeploy is unknown
     "image_variant",  # of an image that the CDK builds

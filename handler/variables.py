@@ -185,6 +185,14 @@ VARIABLES: Final = (
         least=1,
     ),
     Variable(
+        "SOAL_MEMORY_MB",
+        "megabytes",
+        "in a MicroVM: the memory that jobs may use, which Lambda does not tell there",
+        (Reader.JOB,),
+        default="2048",
+        least=1,
+    ),
+    Variable(
         "SOAL_CONF",
         "JSON object of strings",
         "Spark settings of the function's own, such as its catalogs; the sweeper needs those of Iceberg catalogs",

@@ -39,7 +39,7 @@ _ISSUED: Final = (
 _PORT: Final = r"(?:\d{1,4}|[1-5]\d{4}|6[0-5]\d{3})(?:[/\s'\"]|$)"
 _PROSE: Final = r"(?:authenticat\w{2,4}|authori[sz]ation|statistics|information|operations?|functions?|credentials?)"
 # A literal of SQL up to its last quote: raw, in pieces, or with a doubled quote in it.
-_LITERAL: Final = r"[rR]?'[^'\n]{1,256}(?:'[^\S\n]{0,8}[rR]?'[^'\n]{0,256})*+"
+_LITERAL: Final = r"[rR]?'[^'\n]{1,256}(?:'[^\S\n]{0,8}[rR]?'[^'\n]{0,256})*"
 # Only the group `secret` is masked. Before each pattern is the word of a quick check: what matches has it, in small
 # letters. Where a pattern ignores case, its word has no i or s, which equal other small letters of Unicode, too.
 _SHAPES: Final = tuple(
@@ -68,7 +68,7 @@ _SHAPES: Final = tuple(
             "word",
             (
                 r"(?i)\bpassword(?:\\?[\"'`])?\s{1,8}"
-                rf"(?P<secret>{_LITERAL}'|\\?\"(?![,:}}\]])[^\"\n]{{1,256}}(?:\"\"[^\"\n]{{0,256}})*+\")"
+                rf"(?P<secret>{_LITERAL}'|\\?\"(?![,:}}\]])[^\"\n]{{1,256}}(?:\"\"[^\"\n]{{0,256}})*\")"
             ),
         ),
         # SQL's IDENTIFIED BY; without quotes only in capitals or after CREATE USER: English says "identified by", too
@@ -76,7 +76,7 @@ _SHAPES: Final = tuple(
             "by",
             (
                 r"(?i)\bidentified(?:\s{1,8}with\s{1,8}\S{1,64})?\s{1,8}by\s{1,8}(?:(?:password|values)\s{1,8})?"
-                rf"(?P<secret>{_LITERAL}'?|\\?\"[^\"\n]{{1,256}}(?:\"\"[^\"\n]{{0,256}})*+\"?)"
+                rf"(?P<secret>{_LITERAL}'?|\\?\"[^\"\n]{{1,256}}(?:\"\"[^\"\n]{{0,256}})*\"?)"
             ),
         ),
         (
@@ -122,7 +122,7 @@ _LETTERS: Final = r"(?:\b[a-zA-Z]{1,2})?+"
 _TEXT: Final = (
     _LETTERS + r"""(?:\\"(?>[^"\\]|\\\\\\"|\\[^"]){0,8192}?\\"|"(?>[^"\\]|\\.){0,8192}?"|'(?>[^'\\]|\\.){0,8192}?')"""
 )
-_QUOTED: Final = rf"""{_TEXT}(?:[^\S\n]{{0,8}}+{_TEXT}(?![^\S\n]{{0,8}}[:=]))*+(?:["'][^"'\n]*\Z)?"""
+_QUOTED: Final = rf"""{_TEXT}(?:[^\S\n]{{0,8}}+{_TEXT}(?![^\S\n]{{0,8}}[:=]))*(?:["'][^"'\n]*\Z)?"""
 _UNCLOSED: Final = rf"""{_LETTERS}\\?["'][^\n]*"""
 """The value of a truncated line, or the first line of a longer value."""
 _GAP: Final = r"[^\S\n]{0,40}+\s{0,4}"

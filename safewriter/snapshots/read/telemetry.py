@@ -5,16 +5,19 @@ from __future__ import annotations
 import time
 import weakref
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from safewriter.snapshots.read.reader import SnapshotReader
-
 __all__ = ["Telemetry"]
 
 _NAME: Final = "soal.snapshot"
+
+
+class _Aged(Protocol):
+    @property
+    def age_s(self) -> float: ...
 
 
 class Telemetry:
@@ -23,7 +26,7 @@ class Telemetry:
     `meter`: an `opentelemetry.metrics.Meter`. An error of an instrument is the caller's.
     """
 
-    def __init__(self, meter: Any, reader: SnapshotReader) -> None:  # noqa: ANN401 - of a package that need not be there
+    def __init__(self, meter: Any, reader: _Aged) -> None:  # noqa: ANN401 - of a package that need not be there
         self._reads = meter.create_histogram(
             f"{_NAME}.read.duration", unit="s", description="The duration of a call that reads keys"
         )
@@ -59,7 +62,7 @@ class Telemetry:
         self._refreshes.add(1, {"changed": changed})
 
 
-def _age_of(this: weakref.ref[SnapshotReader]) -> Callable[[Any], Iterable[Any]]:
+def _age_of(this: weakref.ref[_Aged]) -> Callable[[Any], Iterable[Any]]:
     def age(_: Any) -> Iterable[Any]:  # noqa: ANN401 - as above
         from opentelemetry.metrics import Observation  # whoever calls this has it
 

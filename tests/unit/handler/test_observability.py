@@ -30,10 +30,11 @@ def no_metrics_left() -> Iterator[None]:
     observability.metrics.clear_metrics()
 
 
-def test_a_result_becomes_metrics() -> None:
+def test_a_result_becomes_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     """State and verdicts become counts, times milliseconds, this attempt's commits rows and bytes; values of stages not
     reached are absent.
     """
+    monkeypatch.setattr("handler.outcome.assemble.epoch_ms", lambda: 2_000)
     progress = new_walk(Deadline(10_000, 1_000, lambda: 2_000), cold_start=True)
     progress.settled = settled(
         WriteReport("a", "delta", None, Status.COMMITTED, 1, 22_248, 99, None, None, "c"),

@@ -13,6 +13,7 @@ _SCENARIOS: Final[dict[str, tuple[str, ...]]] = {
     "durable": ("tests/faults/test_durable_kills.py",),
     "invocation": (
         "tests/faults/test_invocation_kills.py",
+        "tests/faults/test_long_kills.py",
         "tests/integration/handler/test_deadlines.py",
         "tests/integration/handler/test_out_of_memory.py",
         "tests/integration/cli/test_until_done.py",

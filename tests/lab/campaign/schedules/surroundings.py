@@ -55,8 +55,8 @@ def store_of(location: Location) -> S3ObjectStore:
     return S3ObjectStore(client, location.bucket, location.key, sleep=sleep)
 
 
-def _uuid() -> uuid.UUID:
-    return uuid.UUID(int=simulation().actor.process.random.getrandbits(128))
+def _unique_id() -> str:
+    return uuid.UUID(int=simulation().actor.process.random.getrandbits(128)).hex
 
 
 def _dumps(value: Any, *, indent: int) -> str:
@@ -76,7 +76,6 @@ def surroundings() -> Iterator[None]:
         time_ns=lambda: simulation().wall_ms() * 1_000_000, time=lambda: simulation().wall_ms() / 1000
     )
     threads = SimpleNamespace(Thread=Thread, Timer=Timer, Lock=Lock, Event=Event)
-    draws = SimpleNamespace(uuid4=_uuid, UUID=uuid.UUID)
     until = partial(until_answered.until_answered, now_s=monotonic_s)
     with ExitStack() as stack:
         for target, fake in {
@@ -91,11 +90,11 @@ def surroundings() -> Iterator[None]:
             "safewriter.settle.shares.ThreadPoolExecutor": Executor,
             "safewriter.settle.shares.threading": threads,
             "safewriter.tables.delta.history.ThreadPoolExecutor": Executor,
-            "safewriter.tables.delta.history.uuid": draws,
-            "safewriter.identity.uuid": draws,
-            "safewriter.record.document.uuid": draws,
+            "safewriter.tables.delta.history.unique_id": _unique_id,
+            "safewriter.identity.unique_id": _unique_id,
+            "safewriter.record.document.unique_id": _unique_id,
             "safewriter.record.document.json": SimpleNamespace(dumps=_dumps),
-            "safewriter.record.journal.uuid": draws,
+            "safewriter.record.journal.unique_id": _unique_id,
             "safewriter.settle.supervisor.open_store": store_of,
             "safewriter.settle.supervisor.table_store": lambda uri: store_of(_parsed(uri)),
             "safewriter.writer.Ending": partial(ending.Ending, sleep=sleep),

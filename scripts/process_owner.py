@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 _END_TIMEOUT_S: Final = 30.0
 
 
+def end(owner: subprocess.Popen[bytes], timeout_s: float) -> None:
+    """Let an owner of a command end by closing its input; kill it if it has not ended in `timeout_s` seconds."""
+    if owner.stdin is not None:
+        owner.stdin.close()
+    try:
+        owner.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        owner.kill()
+        owner.wait(timeout_s)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code, 128 + n for signal n, or 0 if this program killed it."""
     parser = argparse.ArgumentParser(prog="process_owner")

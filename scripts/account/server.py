@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, Self
 from scripts.account.certificate import Certificate
 from scripts.emulator.rie import free_port
 from scripts.image.docker import DockerError
+from scripts.process_owner import end
 from scripts.provision.place import ROOT
 from soal.console.problem import Failure
 from soal.local.names import CREDENTIALS, REGION
@@ -80,7 +81,7 @@ class Account:
                     stderr=subprocess.STDOUT,
                     start_new_session=True,  # Ctrl-C is for us: we end it in order
                 )
-            stack.callback(_end, owner)
+            stack.callback(end, owner, _END_TIMEOUT_S)
             self._wait_for(owner)
             # The server has read it. Without the file ministack does not copy the certificate into containers, which
             # fails on a read-only root.
@@ -189,16 +190,6 @@ class Account:
 def environment(aws: Mapping[str, str]) -> dict[str, str]:
     """Return the whole environment of a client with these variables: the caller's, but nothing that leads elsewhere."""
     return {**{name: os.environ[name] for name in os.environ if not name.startswith(_OTHERS)}, **aws}
-
-
-def _end(owner: subprocess.Popen[bytes]) -> None:
-    if owner.stdin is not None:
-        owner.stdin.close()
-    try:
-        owner.wait(_END_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        owner.kill()
-        owner.wait(_END_TIMEOUT_S)
 
 
 def bridge_address(docker: Docker) -> str:

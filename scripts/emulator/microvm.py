@@ -21,6 +21,7 @@ from urllib.parse import unquote
 
 from handler.microvm.hooks import PATH
 from scripts.emulator.rie import EmulatorError, free_port
+from scripts.process_owner import end
 from scripts.provision.place import ROOT
 from soal.home import Home
 
@@ -89,7 +90,7 @@ class MicrovmEmulator:
             reader = threading.Thread(target=self._read, args=(process.stdout,), daemon=True)
             reader.start()
             stack.callback(reader.join, _END_TIMEOUT_S)
-            stack.callback(self._end, process)
+            stack.callback(end, process, _END_TIMEOUT_S)
             self._stack = stack.pop_all()
         return self
 
@@ -145,15 +146,6 @@ class MicrovmEmulator:
         for line in stream:
             self._tail.append(line.decode("utf-8", "replace").rstrip("\n"))
         stream.close()
-
-    def _end(self, process: subprocess.Popen[bytes]) -> None:
-        if process.stdin is not None:
-            process.stdin.close()
-        try:
-            process.wait(_END_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(_END_TIMEOUT_S)
 
 
 def _answering(machine: MicrovmEmulator) -> type[BaseHTTPRequestHandler]:

@@ -22,6 +22,7 @@ from soal.snapshots.arguments import (
     Form,
     context_of,
     key_of,
+    reader_of,
     shown_key,
     snapshot_errors_as_problems,
     source_of,
@@ -101,10 +102,7 @@ def get(
     hex_key: HexKey = False,
 ) -> None:
     """Print the value of a key. Exit code 1 if the snapshot has no such key."""
-    from safewriter.snapshots.read.reader import SnapshotReader
-
-    open_store = source_of(prefix, call).open_store
-    with SnapshotReader(prefix, open_store=open_store, manifest_ref=ref) as reader:
+    with reader_of(prefix, call, ref) as reader:
         plain_key = key_of(key, reader.manifest.key_encoding, is_hex=hex_key)
         columns = context_of(context or (), reader.manifest)
         value = reader.get(plain_key, routing_context=columns)
@@ -136,10 +134,7 @@ def multiget(
     hex_key: HexKey = False,
 ) -> None:
     """Print the values of several keys of one snapshot. Exit code 1 if it lacks one of them."""
-    from safewriter.snapshots.read.reader import SnapshotReader
-
-    open_store = source_of(prefix, call).open_store
-    with SnapshotReader(prefix, open_store=open_store, manifest_ref=ref) as reader:
+    with reader_of(prefix, call, ref) as reader:
         encoding, columns = reader.manifest.key_encoding, context_of(context or (), reader.manifest)
         plain_keys = [key_of(key, encoding, is_hex=hex_key) for key in keys]
         found = reader.multi_get(plain_keys, routing_context=columns)
@@ -172,10 +167,7 @@ def route(
     hex_key: HexKey = False,
 ) -> None:
     """Show the shard that a key belongs to, without fetching it. Exit code 1 if no shard can have the key."""
-    from safewriter.snapshots.read.reader import SnapshotReader
-
-    open_store = source_of(prefix, call).open_store
-    with SnapshotReader(prefix, open_store=open_store, manifest_ref=ref) as reader:
+    with reader_of(prefix, call, ref) as reader:
         plain_key = key_of(key, reader.manifest.key_encoding, is_hex=hex_key)
         db_id = reader.route(plain_key, routing_context=context_of(context or (), reader.manifest))
         url = next((shard.db_url for shard in reader.manifest.shards if shard.db_id == db_id), None)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from safewriter.snapshots.format.encoding import Key, KeyEncoding
     from safewriter.snapshots.format.manifest import Manifest
+    from safewriter.snapshots.read.reader import SnapshotReader
     from soal.s3_command import Call
 
 _NEEDED: Final = ("cel_expr_python", "numpy", "pandas", "pyarrow", "xxhash")
@@ -43,6 +44,13 @@ def source_of(prefix: str, call: Call) -> Source:
         return Source(prefix, call.target.store)
     except ConfigValidationError as error:
         raise Problem(str(error), todo="give the prefix as s3://bucket/prefix") from error
+
+
+def reader_of(prefix: str, call: Call, ref: str | None) -> SnapshotReader:
+    """Open a snapshot, by default the current one. Raises as `source_of` and `SnapshotReader`."""
+    from safewriter.snapshots.read.reader import SnapshotReader  # late, as the commands import what they need
+
+    return SnapshotReader(prefix, open_store=source_of(prefix, call).open_store, manifest_ref=ref)
 
 
 @contextmanager

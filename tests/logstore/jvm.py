@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["SOURCES", "LogStore", "compiled"]
 
 SOURCES: Final = ROOT / "image" / "logstore" / "src" / "main" / "java"
-_DRIVER: Final = ROOT / "tests" / "logstore" / "java"
+_DRIVER: Final = ROOT / "tests" / "logstore" / "java" / "io" / "soal" / "logstore"
 _WAIT_S: Final = 20
 
 

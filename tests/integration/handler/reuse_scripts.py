@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession, functions as F
 
 spark = SparkSession.builder.getOrCreate()
 sc, jvm = spark.sparkContext, spark._jvm
+random = getattr(getattr(jvm.scala.util, "Random$"), "MODULE$")
 counted = jvm.org.apache.spark.util.AccumulatorContext.numAccums()  # later there are this job's own
 lake = sys.argv[1]
 
@@ -21,6 +22,13 @@ def module(_):
 def variable(_):
     import os
     return os.environ.get("LEFT_BEHIND", "none") + " " + os.environ["SOAL_RUN_ID"]
+
+def drawn(seed, count):
+    state, numbers = (seed ^ 0x5DEECE66D) & (1 << 48) - 1, set()
+    for _ in range(count):
+        state = (state * 0x5DEECE66D + 11) & (1 << 48) - 1
+        numbers.add(state >> 16)
+    return numbers
 
 row = spark.range(1).select(F.udf(module)("id"), F.udf(variable)("id")).collect()[0]
 found = {
@@ -53,6 +61,7 @@ found = {
     "levels": str(jvm.java.util.logging.Logger.getLogger("left.behind").getLevel()),
     "resources": "left-behind.xml" in jvm.org.apache.hadoop.conf.Configuration(False).toString(),
     "more resources": "left-behind.xml" in sc._jsc.hadoopConfiguration().toString(),
+    "draws the left numbers": (random.nextInt() & 0xFFFFFFFF) in drawn(7, 100_000),
     "security": [jvm.java.security.Security.getProperty(key) for key in ("left.behind", "networkaddress.cache.ttl")],
 }
 print("FOUND " + json.dumps(found))
@@ -103,6 +112,7 @@ logger.setLevel(jvm.java.util.logging.Level.FINEST)
 jvm.org.apache.hadoop.conf.Configuration.addDefaultResource("left-behind.xml")
 jvm.java.security.Security.setProperty("left.behind", "1")
 jvm.java.security.Security.setProperty("networkaddress.cache.ttl", "0")
+getattr(getattr(jvm.scala.util, "Random$"), "MODULE$").setSeed(7)
 spark.udf.register("left_behind", lambda value: value, "int")
 
 def dirty(value):

@@ -40,6 +40,7 @@ public final class Host {
           report(channel);
           continue;
         }
+        Generators.renew(Files.readAllBytes(Path.of(System.getenv("SOAL_JOB")))); // it names the attempt
         String[] words = Files.readString(job, StandardCharsets.UTF_8).split("\0", -1);
         run(Arrays.copyOf(words, words.length - 1)); // nothing follows the last zero byte
         String left = between.clear();

@@ -45,7 +45,7 @@ def draws(classes: Path, outside: str) -> dict[str, str]:
 
 
 def test_copies_of_a_jvm_draw_equal_values_only_if_they_are_given_equal_bytes(classes: Path) -> None:
-    """The kernel gives all of these copies the same bytes; the second one shows that nothing else makes a difference."""
+    """The kernel gives all of these copies the same bytes. The second copy shows that nothing else tells them apart."""
     one, again, other = (draws(classes, outside) for outside in ("run-1", "run-1", "run-2"))
     assert one == again
     assert len(one) == 5

@@ -39,7 +39,15 @@ def draws(classes: Path, outside: str) -> dict[str, str]:
     assert spark_home is not None
     java, _ = ensure_java(_PLACE, os.environ)
     class_path = ":".join(str(path) for path in (classes, *archived_jars(spark_home, _PLACE.home)))
-    command = [java.java, "-XX:TieredStopAtLevel=1", *MODULE_OPTIONS, "-cp", class_path, "io.soal.host.Draws", outside]
+    command = [
+        str(java.java),
+        "-XX:TieredStopAtLevel=1",
+        *MODULE_OPTIONS,
+        "-cp",
+        class_path,
+        "io.soal.host.Draws",
+        outside,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return dict(line.split(" ") for line in done.stdout.splitlines())
 

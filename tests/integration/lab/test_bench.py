@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 from handler.spark.machine import Machine
 from scripts.provision.__main__ import main as setup
 from tests.lab.__main__ import app
+from tests.lab.bench import containers
 from tests.lab.bench.lock_services import NAMES
 from tests.lab.bench.phases import PHASES
 from tests.lab.bench.settle_delta import measure_delta
@@ -88,6 +90,27 @@ def test_appends_of_several_processes_to_one_iceberg_table_are_timed(catalog: st
     guarded, plain = _of_two_writers("iceberg", "--catalog", catalog)
     assert guarded["catalog"] == catalog
     assert plain["lost"] == 0
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.matrix
+def test_copies_of_one_snapshot_are_timed_and_each_leaves_its_row(criu: str) -> None:
+    """Two of them run at once; the benchmark fails if they share an id, or lose a row."""
+    done = CliRunner().invoke(app, ["bench", "restored", "--criu", criu, "--rounds", "1", "--warm-ups", "2", "--json"])
+    assert done.exit_code == 0, done.output
+    cold, alone, together = json.loads(done.stdout)["rows"]
+    assert [row["jobs"] for row in (cold, alone, together)] == [1, 1, 2]
+    assert alone["ratio"] == pytest.approx(cold["commit_ms"] / alone["commit_ms"])
+
+
+@pytest.fixture
+def criu() -> str:
+    """The CRIU that CRIU names."""
+    path = os.environ.get("CRIU", "criu")
+    if problem := containers.problem(path):
+        pytest.skip(f"{problem}; set CRIU to a built CRIU 4.2, as root, with runc and iproute2")
+    return path
 
 
 @pytest.mark.spark

@@ -327,6 +327,28 @@ def warm(
 
 
 @app.command()
+def restored(
+    rounds: Annotated[
+        int, typer.Option(min=1, max=100, help="Rounds of a cold job, one in a copy, and two in two copies.")
+    ] = 5,
+    warm_ups: Annotated[int, typer.Option(min=1, max=100, help="Guarded jobs before the snapshot.")] = 16,
+    *,
+    criu: Annotated[str, typer.Option(help="CRIU 4.2 or newer (github.com/checkpoint-restore/criu).")] = "criu",
+    as_json: Json = False,
+) -> None:
+    """Measure the first guarded row of a Spark that is copied from a memory snapshot. Needs root, runc and CRIU."""
+    from tests.lab.bench import containers
+    from tests.lab.bench import restored as restored_bench
+
+    if problem := containers.problem(criu):
+        raise Problem(problem, todo="as root, build CRIU 4.2 and install runc and iproute2; name it with --criu")
+    out = Output(as_json=as_json)
+    with _progress(out, "rounds", rounds) as done:
+        cost = restored_bench.measure(criu, rounds, warm_ups, done)
+    told(out, View({"rows": [asdict(row) for row in cost]}, (_rows(cost),)))
+
+
+@app.command()
 def variants(
     rounds: Annotated[int, typer.Option(min=1, max=100, help="Pairs of cold runs.")] = 5,
     *,

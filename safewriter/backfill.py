@@ -9,7 +9,7 @@ for part in parts(spark, table, days("2025-01-01", "2025-12-31")):
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from safewriter.block.block import Block
 from safewriter.errors import FingerprintError, TooLateError, UsageError
+from safewriter.pace import Pace
 from safewriter.record import journal
 from safewriter.record.document import Status
 from safewriter.stable_text import stable_text
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from safewriter.record.document import Checkpoint
 
 __all__ = ["Part", "days", "parts"]
 
@@ -38,10 +40,7 @@ T = TypeVar("T")
 
 _READ_AT_ONCE: Final = 16
 _READ_AHEAD: Final = 128
-_LAST: Final = 5
 _SHOWN: Final = 200
-_SPARE: Final = 1.2
-"""The next part is expected to take this many times as long as the longest of the last ones."""
 
 
 @dataclass(slots=True)
@@ -79,8 +78,9 @@ def parts(
     `name` gives a value's step: the same on each attempt, and another one for each value. A part that has committed no
     row is committed. The other arguments are those of `SafeWriter`. Raises `UsageError` if two values have the same
     name, or one has no name or no stable text, and `FingerprintError` if the run knows a part's name with another
-    value: both before that part begins. Raises `TooLateError` if the next part, judged by the last ones, would probably
-    not end before the deadline: then the run is INCOMPLETE, and its next attempt continues there.
+    value: both before that part begins. Raises `TooLateError` if the next part would probably not end before the
+    deadline: if there is less time than the median of the last five parts, also those of earlier attempts, and a fifth.
+    Then the run is INCOMPLETE, and its next attempt continues there.
     """
     values, texts = _by_name(of, name)
 
@@ -100,10 +100,10 @@ def parts(
     def writer(step: str) -> SafeWriter:
         return SafeWriter.around(spark, block_of(step))
 
-    pace, steps = _Pace(), [*values]
-    for number, block in _missing(steps, block_of):
+    pace, steps = Pace(), [*values]
+    for number, block in _missing(steps, block_of, pace):
         step = steps[number]
-        pace.check(block, len(steps) - number)
+        _check_time(pace, block, len(steps) - number)
         began = monotonic()
         yield Part(values[step], step, partial(writer, step))
         pace.took(monotonic() - began)
@@ -138,27 +138,31 @@ def _covered(name: str, value: object) -> str:
         ) from None
 
 
-def _missing(steps: Sequence[str], block_of: Callable[[str], Block]) -> Iterator[tuple[int, Block]]:
-    """Yield index and block of each part that is not committed. Documents are read in parallel, `_READ_AHEAD` at most
-    ahead of the parts.
+def _missing(steps: Sequence[str], block_of: Callable[[str], Block], pace: Pace) -> Iterator[tuple[int, Block]]:
+    """Yield index and block of each part that is not committed; `pace` learns from the others. Documents are read in
+    parallel, `_READ_AHEAD` at most ahead of the parts.
     """
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         for begin in range(0, len(steps), _READ_AHEAD):
             some = steps[begin : begin + _READ_AHEAD]
             blocks = [block_of(step) for step in some]  # only this thread calls Java
-            are_committed = [*pool.map(_is_committed, blocks)]
+            committed = [*pool.map(_committed, blocks)]
+            pace.learn(document for document in committed if document is not None)
             yield from (
                 (begin + place, block)
-                for place, (block, is_committed) in enumerate(zip(blocks, are_committed, strict=True))
-                if not is_committed
+                for place, (block, document) in enumerate(zip(blocks, committed, strict=True))
+                if document is None
             )
 
 
-def _is_committed(block: Block) -> bool:
-    """Return whether the part is committed; raise `FingerprintError` if its document is of another value or job."""
+def _committed(block: Block) -> Checkpoint | None:
+    """Return the part's document if the part is committed and not this delivery's, else None.
+
+    Raises `FingerprintError` if the document is of another value or job.
+    """
     stored = block.checkpoints.read(block.write.key)
     if stored is None:
-        return False
+        return None
     document, write = stored.document, block.write
     if document.fingerprint != write.fingerprint:
         raise FingerprintError(
@@ -166,43 +170,30 @@ def _is_committed(block: Block) -> bool:
             " than this one, or with another script, other arguments or another format, so its rows may be others."
             " Name each part by all that it covers, or use a new clientToken for other parts"
         )
-    return document.status is Status.COMMITTED and write.run.delivery not in document.deliveries
+    is_committed = document.status is Status.COMMITTED and write.run.delivery not in document.deliveries
+    return document if is_committed else None
 
 
-class _Pace:
-    """The time that the last parts took, and whether there is enough for another one."""
-
-    def __init__(self) -> None:
-        self._last_s: deque[float] = deque(maxlen=_LAST)
-        self._is_cold = True
-
-    def took(self, seconds: float) -> None:
-        """Record the time of a part. The first, with a cold JVM, counts only until there is another."""
-        if len(self._last_s) == 1 and self._is_cold:
-            self._last_s.clear()
-            self._is_cold = False
-        self._last_s.append(seconds)
-
-    def check(self, block: Block, parts_left: int) -> None:
-        """Raise `TooLateError` if the next part would not end in time; the first is always tried."""
-        schedule = block.schedule
-        if not self._last_s or schedule is None:
-            return
-        wanted_s, left_s = max(self._last_s) * _SPARE, schedule.left_ms(schedule.warn_at_ms) / 1000
-        if left_s >= wanted_s:
-            return
-        if block.journal:
-            with suppress(OSError):  # the error says it, too
-                journal.append(
-                    block.journal,
-                    "too_late",
-                    nonce=block.attempt.nonce,
-                    part=(block.write.step or "")[:_SHOWN],
-                    partsLeft=parts_left,
-                    wantedS=round(wanted_s),
-                    leftS=round(max(0.0, left_s)),
-                )
-        raise TooLateError(
-            f"part {block.write.step!r} is not begun: it takes about {wanted_s:.0f} s, and open writes are settled in"
-            f" {max(0.0, left_s):.0f} s. The next attempt goes on here"
-        )
+def _check_time(pace: Pace, block: Block, parts_left: int) -> None:
+    """Raise `TooLateError` if the next part would not end in time."""
+    schedule, wanted_s = block.schedule, pace.wanted_s
+    if wanted_s is None or schedule is None:
+        return
+    left_s = schedule.left_ms(schedule.warn_at_ms) / 1000
+    if left_s >= wanted_s:
+        return
+    if block.journal:
+        with suppress(OSError):  # the error says it, too
+            journal.append(
+                block.journal,
+                "too_late",
+                nonce=block.attempt.nonce,
+                part=(block.write.step or "")[:_SHOWN],
+                partsLeft=parts_left,
+                wantedS=round(wanted_s),
+                leftS=round(max(0.0, left_s)),
+            )
+    raise TooLateError(
+        f"part {block.write.step!r} is not begun: it takes about {wanted_s:.0f} s, and open writes are settled in"
+        f" {max(0.0, left_s):.0f} s. The next attempt goes on here"
+    )

@@ -55,9 +55,10 @@ class Shutdown:
 class Ended:
     """How the child ended: `exit_code`, or the number of the `signal` that ended it. Times are epoch milliseconds.
 
-    `survivors`: the processes that could not be killed, normally empty. `rests`: the job ended well, and its JVM is
-    idle with nothing of the job left in it. `own_exit`: the exit code with which the script's process ended before
-    anything told the job to stop, or minus the signal that ended it; None if nobody saw that.
+    `survivors`: the processes that could not be killed, normally empty. `rests`: the job ended well, or wants another
+    attempt (`EXIT_TRY_AGAIN`), and its JVM is idle with nothing of the job left in it. `own_exit`: the exit code with
+    which the script's process ended before anything told the job to stop, or minus the signal that ended it; None if
+    nobody saw that.
     """
 
     exit_code: int | None
@@ -75,8 +76,8 @@ class Ended:
 
 @dataclass(slots=True)
 class Child:
-    """A JVM that runs a job. `strangers`: the other descendants of this process. `rests`: the job ended well, and the
-    JVM is idle.
+    """A JVM that runs a job. `strangers`: the other descendants of this process. `rests`: as in
+    `Ended`.
     """
 
     jvm: Jvm
@@ -112,14 +113,15 @@ class Child:
                     self.jvm, shutdown, shutdown_clock or clock, self.strangers, is_to_end, seen_exit
                 )
             ended_ms = clock()
-            well = stop is None and self.jvm.has_reported()
-            self.rests = well and descendants(without=self.strangers) == self.jvm.processes
-            if not well:
+            reported = self.jvm.report() if stop is None else None
+            self.rests = reported is not None and descendants(without=self.strangers) == self.jvm.processes
+            if reported is None:
                 # Before other code reaps the JVM: Popen would then report the exit code 0.
                 with suppress(subprocess.TimeoutExpired):
                     self.jvm.process.wait(_END_TIMEOUT_S)
-            exit_code, signal = (0, None) if well else _status(self.jvm.process.returncode)
-            own_exit = 0 if well else own_exit  # the JVM writes its ready line only after such an end
+                exit_code, signal = _status(self.jvm.process.returncode)
+            else:  # the JVM writes its ready line only after the script's own end
+                exit_code, signal, own_exit = reported, None, reported
             # If the reader thread is stuck, do not reuse the JVM: the thread would take the next job's output.
             self.rests = self.rests and self.end_output()
         finally:

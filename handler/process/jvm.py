@@ -31,8 +31,8 @@ _OOM_SCORE: Final = b"900"
 @dataclass(slots=True)
 class Jvm:
     """A JVM that was started for a `command`. A newline on the `channel` starts a job; the JVM answers with a line, the
-    ready line, once the job has ended well and nothing of it is left. Any other byte only requests the ready line. The
-    JVM exits when the channel closes.
+    ready line, once the job has ended well, or wants another attempt, and nothing of it is left. Any other byte only
+    requests the ready line. The JVM exits when the channel closes.
     """
 
     command: Command
@@ -66,17 +66,18 @@ class Jvm:
         with suppress(OSError):
             self.channel.sendall(_IS_READY)
         select.select([self.channel], [], [], timeout_s)
-        return self.has_reported()
+        return self.report() is not None
 
-    def has_reported(self) -> bool:
-        """Return whether a ready line has arrived: the JVM is idle and has nothing left of the last job. The line is
-        the process id of the fork server.
+    def report(self) -> int | None:
+        """Return the last job's exit code, 0 or `EXIT_TRY_AGAIN`, if a ready line has arrived: the JVM is idle and has
+        nothing left of the job. Else None. The line has the process id of the fork server, and the exit code.
         """
         try:
-            self.drivers = process_of(int(self.channel.recv(_LINE_MAX, socket.MSG_DONTWAIT)))
+            drivers, exit_code = map(int, self.channel.recv(_LINE_MAX, socket.MSG_DONTWAIT).split())
+            self.drivers = process_of(drivers)
         except (OSError, ValueError):
-            return False
-        return True
+            return None
+        return exit_code
 
     @property
     def processes(self) -> frozenset[Process]:

@@ -1,4 +1,4 @@
-"""Reuse of a JVM: a job that ended well leaves its JVM and the emptied sandbox to the next job."""
+"""Reuse of a JVM: a job that ended well, or by its own step, leaves JVM and emptied sandbox to the next job."""
 
 from __future__ import annotations
 

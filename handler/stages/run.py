@@ -34,6 +34,7 @@ from handler.spark.environment import AttemptVariables
 from handler.spark.installation import spark_file
 from handler.spark.missing_dependencies import read_missing
 from handler.stages.progress import Begun, Settled
+from safewriter.record.document import Status
 from safewriter.record.journal import Journal
 from safewriter.settle.supervisor import OpenWrites
 
@@ -104,7 +105,7 @@ def _run_in(
         turn.completed(again=progress.begun is not None and progress.begun.run.record.turn_completed)
     too_large = resident_mb() > _MEMORY_SHARE_MAX * invocation.memory_mb
     has_secret = _brings_a_secret(job, settings.conf, settled.journal)
-    if settings.reuse == "off" or outcome.state is not State.SUCCESS or too_large or has_secret:
+    if settings.reuse == "off" or not _may_wait(outcome, settled) or too_large or has_secret:
         place.end()
     return outcome
 
@@ -267,6 +268,17 @@ class _Run:
         started_ns = time.monotonic_ns()
         writes, problem = supervisor.settle(self.prepared.schedule.left_ms(self.prepared.schedule.settle_by_ms))
         return Settled(ended, self.journal.entries(), writes, problem, _since_ms(started_ns))
+
+
+def _may_wait(outcome: Outcome, settled: Settled) -> bool:
+    """Return whether the job has ended so that its JVM may wait for the next one: as SUCCESS, or INCOMPLETE by its own
+    step, which was too late to begin the next write, with a final verdict on each of its writes.
+    """
+    if outcome.state is not State.INCOMPLETE:
+        return outcome.state is State.SUCCESS
+    events = {entry.event for entry in settled.journal}
+    are_settled = all(write.status in (Status.COMMITTED, Status.ROLLED_BACK) for write in settled.writes or ())
+    return "too_late" in events and "deadline" not in events and are_settled
 
 
 def _brings_a_secret(job: Job, conf: Mapping[str, str], journal: Iterable[Entry]) -> bool:

@@ -207,3 +207,20 @@ jvm.java.sql.DriverManager.setLogWriter(jvm.java.io.PrintWriter(jvm.java.io.Char
 """,
 }
 """Jobs after which the JVM must not run another one."""
+
+IN_PARTS = """
+import sys
+import safewriter.backfill
+from pyspark.sql import SparkSession
+from safewriter import parts
+
+now = [0.0]
+safewriter.backfill.monotonic = lambda: now[0]
+spark = SparkSession.builder.getOrCreate()
+print("HELD", spark._jvm.java.lang.ProcessHandle.current().pid())
+for part in parts(spark, sys.argv[1], ["a", "b", "c"]):
+    with part as sw:
+        spark.range(3).write.format("delta").mode("append").save(sw.table)
+        sw.success()
+    now[0] += 10**6  # as if no other part fitted into the attempt
+"""

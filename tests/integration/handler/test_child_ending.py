@@ -31,7 +31,7 @@ import os, socket
 channel = socket.socket(fileno=0)
 while channel.recv(1):
     print("a job", flush=True)
-    channel.sendall(b"%d\\n" % os.getpid())
+    channel.sendall(b"%d 0\\n" % os.getpid())
 """
 
 

@@ -10,7 +10,7 @@ import pytest
 from handler.outcome.result import Result
 from scripts.emulator.rie import LambdaEmulator
 from soal.testing.s3 import EmbeddedS3
-from tests.integration.handler.reuse_scripts import ENDINGS, LEAVES, PROBE, STOPS
+from tests.integration.handler.reuse_scripts import ENDINGS, IN_PARTS, LEAVES, PROBE, STOPS
 from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ CHECKPOINTS, SCRIPTS = "checkpoints", "scripts"
 SHORT = ("a thread of its own", "a process that goes on", "a secret of its own", "a secret in Hadoop's configuration")
 """Some that Java sees, and some that only the handler can see. The others run in the matrix."""
 ARGUMENTS = "import json, sys; print('ARGUMENTS ' + json.dumps(sys.argv[1:]))"
-TEXTS = {"probe": PROBE, "arguments": ARGUMENTS, "leaves": LEAVES, "stops": STOPS, **ENDINGS}
+TEXTS = {"probe": PROBE, "arguments": ARGUMENTS, "leaves": LEAVES, "stops": STOPS, "in parts": IN_PARTS, **ENDINGS}
 
 
 class Function:
@@ -76,6 +76,18 @@ def test_a_script_may_stop_its_spark(function: Function) -> None:
     before, machine = function.probe()
     stopped = function("stops")
     assert stopped.state == "SUCCESS", stopped.state_details
+    assert function.probe() == (before, machine)
+
+
+def test_an_attempt_that_ends_by_its_own_step_leaves_its_machine_to_the_next_one(function: Function) -> None:
+    """No part fits behind the first; the next attempt begins warm, and other jobs find nothing of them."""
+    before, machine = function.probe()
+    attempts = [
+        function("in parts", clientToken="in-parts", entryPointArguments=["s3a://lake/parts"]) for _ in range(3)
+    ]
+    states = ["INCOMPLETE", "INCOMPLETE", "SUCCESS"]
+    assert [(one.state, one.warm_start) for one in attempts] == [(state, True) for state in states]
+    assert {_told(one, "HELD") for one in attempts} == {machine}
     assert function.probe() == (before, machine)
 
 

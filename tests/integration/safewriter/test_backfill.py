@@ -68,27 +68,52 @@ def test_an_attempt_goes_on_at_the_part_that_is_not_committed(
 def test_no_part_begins_that_would_meet_the_deadline(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The estimate uses the last parts' durations; the first part always starts, and counts less than later ones. The
+    """The estimate is the median of the last parts' times; the first part always starts, and counts only alone. The
     journal says how many parts are left, since the script may swallow the error.
     """
     monkeypatch.setenv("SOAL_JOURNAL", str(tmp_path / "journal"))
     clock = [0.0]
     monkeypatch.setattr("safewriter.backfill.monotonic", lambda: clock[0])
-    monkeypatch.setenv("SOAL_DEADLINE_EPOCH_MS", str(epoch_ms() + 100_000))
+    monkeypatch.setenv("SOAL_DEADLINE_EPOCH_MS", str(epoch_ms() + 1_000_000))
     names = []
 
     def go_on() -> None:
         for part in parts(spark, lake.table, WEEK):
             names.append(part.name)
             write(spark, part)
-            clock[0] += [50, 5, 65][len(names) - 1]
+            clock[0] += [500, 5, 2000][len(names) - 1]
 
     with Journal(tmp_path / "journal") as journal:
-        with pytest.raises(TooLateError, match="part '2025-03-01' is not begun: it takes about 78 s"):
+        with pytest.raises(TooLateError, match="part '2025-03-01' is not begun: it takes about 1203 s"):
             go_on()
         (late,) = [entry.fields for entry in journal.entries() if entry.event == "too_late"]
     assert (late["part"], late["partsLeft"]) == ("2025-03-01", 4)
     assert (names, lake.rows()) == (["2025-02-26", "2025-02-27", "2025-02-28"], 3)
+
+
+def test_an_attempt_knows_the_pace_of_the_one_before(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own first part takes so long that no other would fit; the documents tell that others are quick."""
+    monkeypatch.setenv("SOAL_DEADLINE_EPOCH_MS", str(epoch_ms() + 1_000_000))
+    clock = [0.0]
+    monkeypatch.setattr("safewriter.backfill.monotonic", lambda: clock[0])
+
+    def go_on(until: int) -> None:
+        for part in parts(spark, lake.table, WEEK[:until]):
+            write(spark, part)
+            clock[0] += 2000
+
+    with pytest.raises(TooLateError):
+        go_on(3)
+    monkeypatch.setattr("safewriter.backfill.monotonic", lambda: 0.0)
+    next_attempt(monkeypatch)
+    go_on(3)
+    assert lake.rows() == 3
+    monkeypatch.setattr("safewriter.backfill.monotonic", lambda: clock[0])
+    next_attempt(monkeypatch)
+    go_on(5)
+    assert lake.rows() == 5
 
 
 def test_two_parts_of_one_name_are_refused(spark: SparkSession, lake: Lake) -> None:

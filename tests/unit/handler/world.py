@@ -52,6 +52,8 @@ class World:
         self.store = MemoryObjectStore()
         self.end: dict[str, Any] = {"exit_code": 0, "signal": None, "stop": None}
         self.prints = b""
+        self.jvm: Any = None
+        """The JVM of a job that rests."""
         self.event_log = b""
         """The log that Spark has not ended when the job ends."""
         self.fails: Exception | None = None

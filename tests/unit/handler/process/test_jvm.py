@@ -22,7 +22,7 @@ import os, socket, sys
 channel = socket.socket(fileno=0)
 while channel.recv(1):
     print("a job", flush=True)
-    channel.sendall(b"%d\\n" % os.getpid())
+    channel.sendall(b"%d 0\\n" % os.getpid())
 """
 
 
@@ -37,7 +37,7 @@ def test_a_machine_is_asked_and_reports(tmp_path: Path) -> None:
         assert jvm.is_alive()
         for _ in range(2):
             jvm.ask()
-            assert until(jvm.has_reported)
+            assert until(lambda: jvm.report() == 0)
             assert jvm.is_alive()
         assert {one.pid for one in jvm.processes} == {jvm.process.pid}
     finally:
@@ -61,9 +61,12 @@ print(os.strerror(ctypes.get_errno()) if queue < 0 else "made", flush=True)
 
 def test_a_machine_is_ready_once_it_says_so(tmp_path: Path) -> None:
     """It is asked for the ready line without a job, and knows its processes from then on."""
-    answers = (
-        "import os; word = os.read(0, 1); os.write(0, b'%d\\n' % os.getpid() if word == b'?' else b'no'); os.read(0, 1)"
-    )
+    answers = """
+import os
+word = os.read(0, 1)
+os.write(0, b"%d 0\\n" % os.getpid() if word == b"?" else b"no")
+os.read(0, 1)
+"""
     jvm = machine(tmp_path, answers)
     try:
         assert jvm.gets_ready(BUSY_S)
@@ -87,17 +90,17 @@ def test_a_machine_that_has_ended_is_not_alive_and_reports_nothing(tmp_path: Pat
     assert jvm.process.wait() == 3
     jvm.ask()
     assert not jvm.is_alive()
-    assert not jvm.has_reported()
+    assert jvm.report() is None
     jvm.end()
 
 
-@pytest.mark.parametrize("said", ["x", "", "-1", "99999999"])
+@pytest.mark.parametrize("said", ["x", "", "-1 0", "99999999 0", "1", "1 x", "1 0 0"])
 def test_a_report_that_names_no_process_is_none(tmp_path: Path, said: str) -> None:
     """Then the job has not ended well."""
     jvm = machine(tmp_path, f"import os; os.write(0, {said.encode()!r} + b'\\n'); os.read(0, 1); os.read(0, 1)")
     try:
         assert until(lambda: not jvm.is_alive())  # a message is pending
-        assert not jvm.has_reported()
+        assert jvm.report() is None
     finally:
         jvm.end()
 
@@ -135,10 +138,12 @@ def test_a_machine_without_the_process_that_it_kept_is_not_alive(tmp_path: Path)
     keeps = (
         "import subprocess, sys; kept = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)\n"
     )
-    jvm = machine(tmp_path, keeps + "import os, time; os.read(0, 1); os.write(0, b'%d\\n' % kept.pid); time.sleep(600)")
+    jvm = machine(
+        tmp_path, keeps + "import os, time; os.read(0, 1); os.write(0, b'%d 0\\n' % kept.pid); time.sleep(600)"
+    )
     try:
         jvm.ask()
-        assert until(jvm.has_reported)
+        assert until(lambda: jvm.report() == 0)
         assert jvm.is_alive()
         assert jvm.drivers is not None
         os.kill(jvm.drivers.pid, signal.SIGKILL)

@@ -158,7 +158,7 @@ def test_a_machine_that_was_started_before_the_first_job_waits_for_it(tmp_path: 
 def test_a_machine_that_was_ready_before_the_first_job_is_known_by_its_processes(tmp_path: Path) -> None:
     """This is the same as for a JVM that has run a job."""
     reuse = Reuse()
-    words = (sys.executable, "-c", "import os; os.read(0, 1); os.write(0, b'%d\\n' % os.getpid()); os.read(0, 1)")
+    words = (sys.executable, "-c", "import os; os.read(0, 1); os.write(0, b'%d 0\\n' % os.getpid()); os.read(0, 1)")
     reuse.begin(tmp_path, lambda sandbox: Command(words, {}, sandbox.work), ready_within_s=BUSY_S)
     with reuse.place(tmp_path) as place:
         waiting = place.jvm_for(Command(words, {}, place.sandbox.work))

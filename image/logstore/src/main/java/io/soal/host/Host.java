@@ -17,15 +17,18 @@ import org.apache.spark.internal.config.ConfigReader;
 
 /**
  * Runs jobs one after the other, each through spark-submit's own class, with its own settings, Spark context and Python
- * process. If anything of a successful job is left, this JVM exits.
+ * process. If anything of a job is left, this JVM exits.
  *
  * <p>{@code Host JOB PYTHON PROGRAM}: the standard input is a socket. A newline starts a job, whose spark-submit
- * arguments are in the file JOB, each followed by a zero byte. After a job that has left nothing, the JVM writes the
- * ready line: the pid of the process that {@link PythonDrivers} keeps. After any other job it exits with the job's exit
- * code. Any other byte only requests the ready line, sent once a job could start. The JVM also exits when the socket
- * closes.
+ * arguments are in the file JOB, each followed by a zero byte. After a job that ended with exit code 0, or with the one
+ * of a job that wants another attempt, and has left nothing, the JVM writes the ready line: the pid of the process that
+ * {@link PythonDrivers} keeps, and the exit code. After any other job it exits with the job's exit code. Any other byte
+ * only requests the ready line, sent once a job could start. The JVM also exits when the socket closes.
  */
 public final class Host {
+  /** SafeWriter's EXIT_TRY_AGAIN. Parts that end for want of time end with it: the handler decides which job it was. */
+  private static final int TRY_AGAIN = 75;
+
   private Host() {}
 
   public static void main(String[] arguments) throws IOException, ReflectiveOperationException {
@@ -37,19 +40,19 @@ public final class Host {
       for (int asked = System.in.read(); asked >= 0; asked = System.in.read()) {
         if (asked != '\n') {
           PythonDrivers.await();
-          report(channel);
+          report(channel, 0);
           continue;
         }
         Generators.renew(Files.readAllBytes(Path.of(System.getenv("SOAL_JOB")))); // it names the attempt
         String[] words = Files.readString(job, StandardCharsets.UTF_8).split("\0", -1);
-        run(Arrays.copyOf(words, words.length - 1)); // nothing follows the last zero byte
+        int code = run(Arrays.copyOf(words, words.length - 1)); // nothing follows the last zero byte
         String left = between.clear();
         if (left != null) {
           System.err.println("soal: this JVM ends, since the job has left " + left);
-          end(0);
+          end(code);
         }
         flush();
-        report(channel);
+        report(channel, code);
       }
     } finally {
       end(1);
@@ -68,21 +71,28 @@ public final class Host {
     }
   }
 
-  /** Runs a job; exits this JVM if the job fails, as spark-submit does. */
-  private static void run(String[] arguments) {
+  /** Runs a job and returns its exit code, 0 or TRY_AGAIN; exits this JVM if the job fails, as spark-submit does. */
+  private static int run(String[] arguments) {
     try {
       new SparkSubmit().doSubmit(arguments);
+      return 0;
     } catch (Throwable error) { // Scala declares no exceptions
+      int code = 1;
       if (error instanceof SparkUserAppException) {
-        System.exit(((SparkUserAppException) error).exitCode());
+        code = ((SparkUserAppException) error).exitCode();
+      } else {
+        error.printStackTrace(); // the submission itself failed
       }
-      error.printStackTrace(); // the submission itself failed
-      System.exit(1);
+      if (code != TRY_AGAIN) {
+        System.exit(code);
+      }
+      return code;
     }
   }
 
-  private static void report(OutputStream channel) throws IOException {
-    channel.write((PythonDrivers.process().pid() + "\n").getBytes(StandardCharsets.US_ASCII));
+  private static void report(OutputStream channel, int code) throws IOException {
+    String line = PythonDrivers.process().pid() + " " + code + "\n";
+    channel.write(line.getBytes(StandardCharsets.US_ASCII));
   }
 
   /** Halts without shutdown hooks: what they would close is closed already, or must not run any more. */

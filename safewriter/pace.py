@@ -1,0 +1,64 @@
+"""The pace of a long write: how long its last parts took, in this attempt and in earlier ones."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from safewriter.record.document import Status
+from safewriter.settle.recovery import Cause
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from safewriter.record.document import Checkpoint
+
+__all__ = ["Pace"]
+
+_LAST: Final = 5
+_SPARE: Final = 1.2
+"""The next part is expected to take this many times as long as half of the last ones."""
+
+
+class Pace:
+    """The times of the last five parts. The first part of an attempt, often with a cold JVM, counts only if there is no
+    other.
+    """
+
+    def __init__(self) -> None:
+        self._last_s: deque[float] = deque(maxlen=_LAST)
+        self._first_s: float | None = None
+
+    def learn(self, documents: Iterable[Checkpoint]) -> None:
+        """Take the times of the parts that earlier attempts have committed from the parts' documents.
+
+        A part took the time from the verdict on the one before it in its attempt to its own, both of `success()`.
+        """
+        ends = sorted(
+            (attempt.settled_ms, attempt.run_id)
+            for document in documents
+            if document.status is Status.COMMITTED
+            and (attempt := document.attempt).settled_by == Cause.SUCCESS.value
+            and attempt.settled_ms is not None
+        )
+        self._last_s.extend(
+            (end_ms - before_ms) / 1000 for (before_ms, before), (end_ms, run_id) in pairwise(ends) if run_id == before
+        )
+
+    def took(self, seconds: float) -> None:
+        """Take the time of a part of this attempt."""
+        if self._first_s is None:
+            self._first_s = seconds
+        else:
+            self._last_s.append(seconds)
+
+    @property
+    def wanted_s(self) -> float | None:
+        """The seconds that the next part is expected to take: the median and a fifth; None before the attempt's first
+        part, which is always begun: otherwise a run could stand still.
+        """
+        if self._first_s is None:
+            return None
+        return median(self._last_s or (self._first_s,)) * _SPARE

@@ -57,7 +57,7 @@ def test_lambda_builds_it_on_top_of_the_functions_image(microvm: Synthesised) ->
 
 
 def test_the_variables_are_the_functions_with_a_microvms_time_and_memory(microvm: Synthesised) -> None:
-    """No function could go on with a MicroVM's run."""
+    """All others are equal, so a job finds the same settings in either."""
     own = {each["Key"]: each["Value"] for each in image(microvm)["EnvironmentVariables"]}
     of_function = microvm.resolved(microvm.the("Lambda::Function", "Runtime")["Environment"]["Variables"])
     assert (own.pop("SOAL_TIMEOUT_S"), own.pop("SOAL_MEMORY_MB")) == ("14400", "4096")

@@ -89,6 +89,10 @@ def _execution_time(value: object) -> object:
     return time
 
 
+def _number(value: object) -> object:
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+
+
 def _image(value: object) -> object:
     return ImageUri.parse(value) if isinstance(value, str) else value
 
@@ -154,6 +158,13 @@ class Config(BaseModel):
     capacity_provider: CapacityProviderArn | None = None
     """The ARN of a capacity provider: runs are on its Managed Instances, one at a time in an environment. A change from
     or to none replaces the function."""
+    microvm_timeout_s: Annotated[int, Field(ge=60, le=28800)] | None = None
+    """The maximum duration of a MicroVM, in seconds: the stack also makes a MicroVM image on top of `image_uri`, from
+    which `soal invoke --microvm` starts MicroVMs. Needs `architecture=arm64`."""
+    microvm_memory_mb: Annotated[Literal[2048, 4096, 8192], BeforeValidator(_number)] = 4096
+    """The baseline of a MicroVM's memory, which jobs may use; a processor for each 2048."""
+    microvm_base_version: Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?$", max_length=16)] = "1"
+    """The version of Lambda's base image `al2023-1`, as `list-managed-microvm-image-versions` shows them."""
     reserved_concurrency: Annotated[int, Field(ge=1, le=10000)] | None = None
     """The largest number of runs at once; as many are reserved."""
     provisioned_concurrency: Annotated[int, Field(ge=1, le=10000)] | None = None

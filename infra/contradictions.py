@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Final
 from handler.deployable import refusal
 from handler.variables import VARIABLES
 from infra.config import FAILURE_QUEUE_DAYS
-from infra.environment import BYTES_MAX, Resources, job_environment, size_bytes, sweeper_environment
+from infra.environment import (
+    BYTES_MAX,
+    Resources,
+    job_environment,
+    microvm_environment,
+    size_bytes,
+    sweeper_environment,
+)
 from infra.secrets import regions_of
 
 if TYPE_CHECKING:
@@ -171,6 +178,9 @@ def refusals(config: Config) -> Iterator[ConfigError]:
     resources = Resources(config.stack_name, "checkpoints", scripts)
     has_triggers = config.schedule is not None or config.s3_trigger is not None
     fault = refusal(job_environment(config, resources), memory_mb=config.memory_mb, has_triggers=has_triggers)
+    if fault is None and config.microvm_timeout_s is not None:
+        environment = microvm_environment(config, resources)
+        fault = refusal(environment, memory_mb=config.microvm_memory_mb, has_triggers=False)
     if fault is None:
         return
     (path, problem) = fault
@@ -248,11 +258,14 @@ def _of_sizes(config: Config) -> Iterator[ConfigError]:
                 )
     else:
         yield from _of_managed(config)
-    if config.open_write_alarm_minutes * 60 <= config.timeout_s:
+    if config.microvm_timeout_s is not None:
+        yield from _of_microvm(config)
+    longest_s = max(config.timeout_s, config.microvm_timeout_s or 0)
+    if config.open_write_alarm_minutes * 60 <= longest_s:
         yield ConfigError(
             "open_write_alarm_minutes",
             config.open_write_alarm_minutes,
-            f"would ring for a write of a run that is alive: it may be open for {config.timeout_s} s; give it more",
+            f"would ring for a write of a run that is alive: it may be open for {longest_s} s; give it more",
         )
 
 
@@ -286,6 +299,46 @@ def _of_managed(config: Config) -> Iterator[ConfigError]:
             "true",
             f"Lambda ends a call that waits for its answer after {_SIZES_MAX['timeout_s']} s; give timeout_s at most as"
             " much, or leave this out",
+        )
+
+
+_MICROVM_NAME_MAX: Final = 64
+_MICROVM_VARIABLES_MAX: Final = 50
+"""https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-microvmimage.html"""
+_MICROVM_ARCHITECTURE: Final = "arm64"
+
+
+def _of_microvm(config: Config) -> Iterator[ConfigError]:
+    """Yield settings with which CloudFormation could make no MicroVM image, or whose jobs could not do their work."""
+    if config.image_uri is None:
+        yield ConfigError(
+            "microvm_timeout_s",
+            config.microvm_timeout_s,
+            "Lambda builds a MicroVM image on top of the function's image, which must be there; set image_uri",
+        )
+    if config.architecture != _MICROVM_ARCHITECTURE:
+        yield ConfigError(
+            "architecture",
+            config.architecture,
+            f"CloudFormation makes MicroVM images for {_MICROVM_ARCHITECTURE} only; set that, with such an image, or"
+            " leave out microvm_timeout_s",
+        )
+    if config.network != "none":
+        yield ConfigError(
+            "network",
+            config.network,
+            "a MicroVM reaches a network by a network connector, which the stack does not make; leave out"
+            " microvm_timeout_s, or this",
+        )
+    if len(config.stack_name) > _MICROVM_NAME_MAX:
+        yield ConfigError(
+            "stack_name", config.stack_name, f"is the MicroVM image's name, which has {_MICROVM_NAME_MAX} at most"
+        )
+    if (count := len(microvm_environment(config, Resources.longest(config)))) > _MICROVM_VARIABLES_MAX:
+        yield ConfigError(
+            "environment",
+            f"{count} variables",
+            f"a MicroVM image has {_MICROVM_VARIABLES_MAX} at most, the stack's own included",
         )
 
 

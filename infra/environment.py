@@ -50,6 +50,12 @@ def job_environment(config: Config, resources: Resources) -> dict[str, str]:
     }
 
 
+def microvm_environment(config: Config, resources: Resources) -> dict[str, str]:
+    """Return the variables of a MicroVM image: the job's, with a MicroVM's time and memory."""
+    own = config.model_copy(update={"timeout_s": config.microvm_timeout_s})
+    return {**job_environment(own, resources), "SOAL_MEMORY_MB": str(config.microvm_memory_mb)}
+
+
 def sweeper_environment(config: Config, resources: Resources) -> dict[str, str]:
     """Return the variables of the sweeper, including the owner's variables and Spark settings for catalogs: it reaches
     no catalog that only a document names.

@@ -90,6 +90,11 @@ class ImageUri:
         """Whether the reference is a digest; a tag can move to another image, which Lambda would not notice."""
         return self.reference.startswith("sha256:")
 
+    def __str__(self) -> str:
+        domain = "amazonaws.com.cn" if self.region.startswith("cn-") else "amazonaws.com"
+        mark = "@" if self.is_pinned else ":"
+        return f"{self.account}.dkr.ecr.{self.region}.{domain}/{self.repository}{mark}{self.reference}"
+
 
 def check_name(name: str) -> None:
     """Raise `ValueError` for a name that no variable of the job can have."""

@@ -14,13 +14,14 @@ from infra.contradictions import unknown_predecessors
 from infra.dashboard import dashboard
 from infra.deployment import GradualDeployment
 from infra.encryption import key_statements, own_key
-from infra.environment import Resources, job_environment, sweeper_environment
+from infra.environment import Resources, job_environment, microvm_environment, sweeper_environment
 from infra.failures import FailureQueue, UndeliveredQueue, job_queue_name, queue_arn
 from infra.function import JobFunction
 from infra.function_role import Shared
 from infra.image import Image
 from infra.lake import Lake
 from infra.locks import LockTable
+from infra.microvm import Microvm
 from infra.network import Network
 from infra.redrive import Redrive
 from infra.schedules import Schedules
@@ -79,22 +80,33 @@ class SoalStack(Stack):
         shared = Shared(config, image, key, network)
         locks_uri = "" if locks is None else locks.uri
         resources = Resources(Aws.STACK_NAME, checkpoints.bucket.bucket_name, scripts.uri, locks_uri)
+        of_job = [
+            *checkpoints.job_statements(),
+            *scripts.job_statements(),
+            *lake.job_statements(),
+            *catalog.job_statements(config),
+            *secrets.job_statements(config),
+            *(() if locks is None else locks.job_statements()),
+        ]
         self._job = JobFunction(
             self,
             "Runtime",
             shared,
-            statements=[
-                *checkpoints.job_statements(),
-                *scripts.job_statements(),
-                *lake.job_statements(),
-                *catalog.job_statements(config),
-                *secrets.job_statements(config),
-                *(() if locks is None else locks.job_statements()),
-                *key_statements(key, "s3", "sqs", "lambda"),
-            ],
+            statements=[*of_job, *key_statements(key, "s3", "sqs", "lambda")],
             environment=job_environment(config, resources),
             failures=self._failed.for_functions,
         )
+        self._microvm = None
+        if config.microvm_timeout_s is not None and config.image_uri is not None:
+            self._microvm = Microvm(
+                self,
+                "Microvm",
+                shared,
+                image_uri=config.image_uri,
+                duration_s=config.microvm_timeout_s,
+                statements=[*of_job, *key_statements(key, "s3")],
+                environment=microvm_environment(config, resources),
+            )
         self._sweeper = Sweeper(
             self,
             "Sweeper",
@@ -191,6 +203,12 @@ class SoalStack(Stack):
                 " you pay until the version is deleted; a function that is there and has no provider is replaced by"
                 " one of another name",
             )
+        if config.microvm_timeout_s is not None:
+            warn(
+                "soal:microvm",
+                "microvm_timeout_s is set: a deployment builds the MicroVM image, and each version of it costs storage"
+                " until it is deleted; the stack cannot be deleted while one of its MicroVMs runs",
+            )
         if unknown := unknown_predecessors(config):
             warn(
                 "soal:predecessor",
@@ -221,5 +239,6 @@ class SoalStack(Stack):
             "JobQueueArn": None if queue is None else queue.queue_arn,
             "JobQueueUrl": None if queue is None else queue.queue_url,
             "StateMachineArn": None if self._workflow is None else self._workflow.machine.ref,
+            "MicrovmLaunch": None if self._microvm is None else self._microvm.launch,
             "ParkedQueueUrl": None if self._redrive is None else self._redrive.parked.queue_url,
         }

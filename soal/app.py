@@ -26,7 +26,7 @@ class Command:
 
 COMMANDS: Final = (
     Command("soal.commands.doctor", "doctor", "Examine this machine, a function or a script."),
-    Command("soal.commands.invoke", "invoke", "Run a job on a deployed function, and wait for its result."),
+    Command("soal.commands.invoke", "invoke", "Run a job on a function or in a MicroVM, and wait for its result."),
     Command("soal.commands.logs", "logs", "Print the log of a function."),
     Command("soal.commands.graduate", "graduate", "Hand the job to EMR Serverless, as the same run."),
     Command("soal.commands.recover", "recover", "Settle the open writes of dead runs, and clean up after them."),

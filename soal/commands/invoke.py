@@ -1,60 +1,116 @@
-"""`soal invoke`: a job on a deployed function."""
+"""`soal invoke`: a job on a deployed function, or in a MicroVM of a stack."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from safewriter.settings import bucket_of
 from soal.console.output import Output
 from soal.console.problem import Problem
 from soal.console.progress import JobProgress
+from soal.home import Home
 from soal.invocation.event import read_event, run_key_of, with_token
-from soal.invocation.report import conclude, until_done
-from soal.options import AttemptsMax, EndpointUrl, Event, FunctionName, Json, UntilDone
+from soal.invocation.report import Report, conclude, until_done
+from soal.options import AttemptsMax, EndpointUrl, Event, FunctionNameIfGiven, Json, UntilDone
 from soal.remote.execution import followed
 from soal.remote.function import RemoteFunction, sent_view
+from soal.remote.microvm import RemoteMicrovms, started_view
+from soal.target import find_target
 
 
 def invoke(
     event: Event,
-    function: FunctionName,
+    function: FunctionNameIfGiven = None,
     endpoint_url: EndpointUrl = None,
+    microvm: Annotated[
+        str | None,
+        typer.Option(help="Start a MicroVM of this stack instead; an event has 4,096 bytes at most."),
+    ] = None,
     *,
     asynchronous: Annotated[
-        bool, typer.Option("--async", help="Put the event into the function's queue, and do not wait.")
+        bool,
+        typer.Option("--async", help="Put the event into the function's queue, or start the MicroVM, and do not wait."),
     ] = False,
     do_until_done: UntilDone = False,
     attempts_max: AttemptsMax = 10,
     as_json: Json = False,
 ) -> None:
-    """Run a job on a deployed function, and wait for its result.
+    """Run a job on a function or in a MicroVM, and wait for its result.
 
-    It waits for up to 15 minutes, which is as long as Lambda lets a caller wait: use --async for a longer run. For a
-    durable function it waits until the execution has ended. Ctrl-C does not stop an execution.
+    For a function it waits for up to 15 minutes, which is as long as Lambda lets a caller wait: use --async for a
+    longer run. For a durable function it waits until the execution has ended, for a MicroVM until that has. Ctrl-C
+    stops neither an execution nor a MicroVM.
 
     Exit codes: 0 success (or, with --async, queued), 1 failed or unknown, 2 usage, 75 try again, 124 deadline.
     """
     out = Output(as_json=as_json)
+    if asynchronous and do_until_done:
+        raise Problem(
+            "--async does not wait, --until-done does",
+            todo="leave one of them out; SOAL_CONTINUE_MAX lets the function continue by itself",
+        )
     # With a clientToken the caller can find a run whose answer was lost, and invoke it again.
     delivered = with_token(read_event(event))
-    remote = RemoteFunction(function, endpoint_url)
+    how = (asynchronous, do_until_done, attempts_max)
+    if microvm is not None:
+        _in_microvm(out, microvm, endpoint_url, delivered, how)
+    elif function is not None:
+        _on_function(out, RemoteFunction(function, endpoint_url), delivered, how)
+    else:
+        raise Problem(
+            "neither a function nor a stack with MicroVMs is named",
+            todo="give --function, or set SOAL_FUNCTION; or give --microvm STACK",
+        )
+
+
+def _on_function(out: Output, remote: RemoteFunction, event: Any, how: tuple[bool, bool, int]) -> None:  # noqa: ANN401 - any JSON value
+    asynchronous, do_until_done, attempts_max = how
     if asynchronous:
-        if do_until_done:
-            raise Problem(
-                "--async does not wait, --until-done does",
-                todo="leave one of them out; SOAL_CONTINUE_MAX lets the function continue by itself",
-            )
-        sent = remote.send(delivered)
+        sent = remote.send(event)
         out.show(sent_view(sent))
-        if sent.run_key is not None:
-            out.remark(f"see its state with: soal runs show {sent.run_key}")
+        _see(out, sent.run_key)
         return
-    with JobProgress(out.talk, f"running on {function}", shows_log=False) as progress:
+    with JobProgress(out.talk, f"running on {remote.name}", shows_log=False) as progress:
         if remote.is_durable():
-            report = followed(remote.start(delivered), run_key_of(delivered), out, progress)
+            report = followed(remote.start(event), run_key_of(event), out, progress)
         elif do_until_done:
-            report = until_done(remote.invoke, delivered, attempts_max=attempts_max, remark=out.remark)
+            report = until_done(remote.invoke, event, attempts_max=attempts_max, remark=out.remark)
         else:
-            report = remote.invoke(delivered)
+            report = remote.invoke(event)
     conclude(out, report, todo="see the function's log: soal logs")
+
+
+def _in_microvm(
+    out: Output,
+    stack: str,
+    endpoint_url: str | None,
+    event: Any,  # noqa: ANN401 - any JSON value
+    how: tuple[bool, bool, int],
+) -> None:
+    asynchronous, do_until_done, attempts_max = how
+    remote = RemoteMicrovms.of_stack(stack, endpoint_url)
+    if asynchronous:
+        started = remote.start(event)
+        out.show(started_view(started))
+        _see(out, started.run_key)
+        return
+    store = find_target(endpoint_url, Home.of(), local=False).store(bucket_of(remote.bucket))
+    with JobProgress(out.talk, f"running in a MicroVM of {stack}", shows_log=False) as progress:
+
+        def attempt(event: Any) -> Report:  # noqa: ANN401 - as above
+            started = remote.start(event)
+            out.remark(f"started the MicroVM {started.microvm_id}")
+            return remote.followed(started, store, progress.says)
+
+        if do_until_done:
+            report = until_done(attempt, event, attempts_max=attempts_max, remark=out.remark)
+        else:
+            report = attempt(event)
+    conclude(out, report, todo=f"see its log: aws logs tail {remote.log_group}")
+
+
+def _see(out: Output, run_key: str | None) -> None:
+    if run_key is not None:
+        out.remark(f"see its state with: soal runs show {run_key}")

@@ -173,7 +173,7 @@ def _goes_on(report: Report) -> str | None:
     """Return why another attempt is useful, or None."""
     result = report.result
     if result is None:
-        return "was killed before it could answer"
+        return "ended without a result"
     if result.state is State.INCOMPLETE:
         commits = sum(write.status == "committed" and write.run_id == result.run_id for write in result.writes)
         return f"reached its deadline after {commits} new commits" if commits else None

@@ -13,7 +13,7 @@ from botocore import exceptions as aws
 from botocore.parsers import ResponseParserError
 
 from safewriter.objects.client import ForeignAnswerError
-from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Failure, Problem
 
 AWS_ERRORS: Final = (aws.BotoCoreError, aws.ClientError, ResponseParserError)
 """All that a call of a client raises; a parser's error is neither of the other two."""
@@ -119,3 +119,11 @@ def failed(text: str, error: BaseException | None, todo: str) -> Problem:
     """Return the problem with this text, which an error of `AWS_ERRORS` has caused; `todo` as in `step_of`."""
     step = step_of(error, todo)
     return Problem(text, todo=step.todo, exit_code=EXIT_TRY_AGAIN if step.is_passing else EXIT_FAILED)
+
+
+def not_started(text: str, error: BaseException, todo: str) -> Problem:
+    """Return the problem of a call that starts a job: if no answer has come, the job may run all the same."""
+    if isinstance(error, aws.ClientError) or step_of(error, todo).is_unsent:
+        return failed(text, error, todo)
+    again = "the job may run all the same: see `soal runs list`, then try again with the same clientToken"
+    return Failure(text, todo=again)

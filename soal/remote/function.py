@@ -18,7 +18,7 @@ from soal.invocation.event import run_key_of
 from soal.invocation.report import report_of
 from soal.remote.answer import answer_of
 from soal.remote.execution import Execution
-from soal.remote.failure import AWS_ERRORS, failed, step_of
+from soal.remote.failure import AWS_ERRORS, not_started
 
 if TYPE_CHECKING:
     from soal.invocation.report import Report
@@ -96,13 +96,7 @@ class RemoteFunction:
                 queued_id(answer)
         except AWS_ERRORS as error:
             todo = "name a function that exists there, and allow lambda:InvokeFunction on it"
-            subject = f"function {self.name}"
-            if isinstance(error, ClientError) or step_of(error, todo).is_unsent:
-                raise failed(f"{subject}: {error}", error, todo) from error
-            raise Failure(
-                f"{subject}: {error}",
-                todo="the job may run all the same: see `soal runs list`, then try again with the same clientToken",
-            ) from error
+            raise not_started(f"function {self.name}: {error}", error, todo) from error
         return answer
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -127,10 +128,11 @@ class Synthesised:
                 return self._arn(name) if attribute == "Arn" else f"{name}.{attribute}"
             case "Fn::Join":
                 return given[0].join(self.resolved(part) for part in given[1])
-            case "Fn::Split":
-                return self.resolved(given[1]).split(given[0])
-            case "Fn::Select":
-                return self.resolved(given[1])[int(given[0])]
+            case "Fn::Split" | "Fn::Select":
+                first, rest = given[0], self.resolved(given[1])
+                return rest.split(first) if kind == "Fn::Split" else rest[int(first)]
+            case "Fn::Sub":
+                return re.sub(r"\$\{(AWS::\w+)\}", lambda match: _PSEUDO[match[1]], given)
         return {kind: self.resolved(given)}
 
     def _ref(self, name: str) -> str:

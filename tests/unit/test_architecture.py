@@ -39,7 +39,13 @@ SHARED = {
 # Modules whose code a room uses, so that both rooms agree.
 ASKED = {
     "infra": frozenset(
-        {"handler.deployable", "handler.redaction.secret_forms", "safewriter.deadline", "safewriter.schedule"}
+        {
+            "handler.deployable",
+            "handler.redaction.secret_forms",
+            "safewriter.deadline",
+            "safewriter.schedule",
+            "scripts.image.microvm",
+        }
     )
 }
 # Values pass through the handler's rooms in this order: a room imports no later one.

@@ -111,6 +111,19 @@ def managed(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
 
 
 @pytest.fixture(scope="session")
+def microvm(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    return synthesise(
+        {
+            **FULL,
+            "microvm_timeout_s": "14400",
+            "network": "none",
+            "open_write_alarm_minutes": "250",
+        },
+        _folder(tmp_path_factory),
+    )
+
+
+@pytest.fixture(scope="session")
 def durable(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
     return synthesise(
         {

@@ -23,12 +23,13 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from safewriter.objects.client import client_of
+from scripts.emulator.seaweedfs_backup import backup
 from scripts.provision.place import ROOT
 from soal.local.names import CREDENTIALS, REGION
 from soal.testing.s3.wire import OBSERVER, forward
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from soal.testing.s3.embedded import EmbeddedS3
     from soal.testing.s3.exchange import Reply, Request
@@ -36,9 +37,12 @@ if TYPE_CHECKING:
 _PROGRAM: Final = Path(sysconfig.get_path("scripts")) / "weed"
 _START_TIMEOUT_S: Final = 60.0
 _END_TIMEOUT_S: Final = 30.0
+_LOAD_TIMEOUT_S: Final = 900.0
 _POLL_S: Final = 0.05
 _SAID_MAX: Final = 2000
 _S3: Final = "s3.port"
+_SHELL: Final = ("master", "filer")
+"""The servers that `weed shell` asks."""
 _ICEBERG: Final = "s3.port.iceberg"
 _PORTS: Final = tuple(f"{name}.port{kind}" for name in ("master", "volume", "filer", "s3") for kind in ("", ".grpc"))
 _TOKENS: Final = ("SIGNING", "FILER_SIGNING", "SIGNING_READ", "FILER_SIGNING_READ")
@@ -84,6 +88,36 @@ class SeaweedFS:
         client = self._client()
         for key, body in objects.items():
             client.put_object(Bucket=bucket, Key=key, Body=body)
+
+    @property
+    def endpoint(self) -> str:
+        """The URL of the server itself: requests there pass no wire."""
+        return f"http://{self._address(_S3)}"
+
+    def make_bucket(self, name: str) -> None:
+        """Make a bucket, for clients of `endpoint`."""
+        self._client().create_bucket(Bucket=name)
+
+    def load(self, bucket: str, keys: Iterable[str], body: bytes, *, ahead_s: int = 0) -> None:
+        """Create many small objects with the same body, none of which is there, without a request for each.
+
+        100,000 take half a minute. The S3 dates them by `ahead_s` in the future. Raises `RuntimeError` if the server
+        does not take them.
+        """
+        with tempfile.NamedTemporaryFile(prefix="soal-seaweedfs-", suffix=".meta") as file:
+            file.writelines(backup(bucket, keys, body, int(time.time()) + ahead_s))
+            file.flush()
+            servers = [f"-{name}={self._address(f'{name}.port')}.{self._ports[f'{name}.port.grpc']}" for name in _SHELL]
+            done = subprocess.run(
+                [str(_PROGRAM), "shell", *servers],
+                input=f"fs.meta.load -v=false -concurrency=1 {file.name}\n",
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_LOAD_TIMEOUT_S,
+            )
+        if f"{file.name} is loaded." not in done.stdout:
+            raise RuntimeError(f"SeaweedFS did not take {bucket}'s objects: {(done.stdout + done.stderr)[-_SAID_MAX:]}")
 
     def reset(self) -> None:
         client = self._client()
@@ -186,7 +220,7 @@ class SeaweedFS:
     def _client(self, service: str = "s3") -> Any:  # noqa: ANN401 - a boto3 client
         session = boto3.session.Session(OBSERVER, CREDENTIALS["AWS_SECRET_ACCESS_KEY"], region_name=REGION)
         config = Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}, proxies={})
-        return client_of(service, config, endpoint=f"http://{self._address(_S3)}", session=session)
+        return client_of(service, config, endpoint=self.endpoint, session=session)
 
 
 def _free_ports(count: int) -> list[int]:

@@ -29,7 +29,7 @@ from soal.local.names import CREDENTIALS, REGION
 from soal.testing.s3.wire import OBSERVER, forward
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from soal.testing.s3.embedded import EmbeddedS3
     from soal.testing.s3.exchange import Reply, Request
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 _PROGRAM: Final = Path(sysconfig.get_path("scripts")) / "weed"
 _START_TIMEOUT_S: Final = 60.0
 _END_TIMEOUT_S: Final = 30.0
-_LOAD_TIMEOUT_S: Final = 900.0
 _POLL_S: Final = 0.05
 _SAID_MAX: Final = 2000
 _S3: Final = "s3.port"
@@ -98,26 +97,38 @@ class SeaweedFS:
         """Make a bucket, for clients of `endpoint`."""
         self._client().create_bucket(Bucket=name)
 
-    def load(self, bucket: str, keys: Iterable[str], body: bytes, *, ahead_s: int = 0) -> None:
+    def load(self, bucket: str, keys: Sequence[str], body: bytes, *, ahead_s: int = 0) -> None:
         """Create many small objects with the same body, none of which is there, without a request for each.
 
         100,000 take half a minute. The S3 dates them by `ahead_s` in the future. Raises `RuntimeError` if the server
         does not take them.
         """
+        servers = [f"-{name}={self._address(f'{name}.port')}.{self._ports[f'{name}.port.grpc']}" for name in _SHELL]
         with tempfile.NamedTemporaryFile(prefix="soal-seaweedfs-", suffix=".meta") as file:
             file.writelines(backup(bucket, keys, body, int(time.time()) + ahead_s))
             file.flush()
-            servers = [f"-{name}={self._address(f'{name}.port')}.{self._ports[f'{name}.port.grpc']}" for name in _SHELL]
-            done = subprocess.run(
+            with subprocess.Popen(
                 [str(_PROGRAM), "shell", *servers],
-                input=f"fs.meta.load -v=false -concurrency=1 {file.name}\n",
-                capture_output=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
                 text=True,
-                check=False,
-                timeout=_LOAD_TIMEOUT_S,
-            )
-        if f"{file.name} is loaded." not in done.stdout:
-            raise RuntimeError(f"SeaweedFS did not take {bucket}'s objects: {(done.stdout + done.stderr)[-_SAID_MAX:]}")
+            ) as shell:
+                said = _told(shell, f"fs.meta.load -v=false -concurrency=1 {file.name}")
+                # The command does not wait for its last object, and if the shell ended before it, the filer would, too.
+                if not (said.endswith("is loaded.") and self._has(bucket, keys[-1])):
+                    shell.kill()
+                    raise RuntimeError(f"SeaweedFS did not take {bucket}'s objects: {said}")
+                shell.communicate(timeout=_END_TIMEOUT_S)
+
+    def _has(self, bucket: str, key: str) -> bool:
+        """Wait until an object is there; return False if it does not come."""
+        client, until = self._client(), time.monotonic() + _START_TIMEOUT_S
+        while time.monotonic() < until:
+            if client.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1).get("Contents"):
+                return True
+            time.sleep(_POLL_S)
+        return False
 
     def reset(self) -> None:
         client = self._client()
@@ -228,6 +239,19 @@ def _free_ports(count: int) -> list[int]:
     with ExitStack() as stack:
         servers = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [int(server.getsockname()[1]) for server in servers]
+
+
+def _told(shell: subprocess.Popen[str], command: str) -> str:
+    """Send a command to a shell, and return its words up to those that say how it has ended."""
+    if shell.stdin is None or shell.stdout is None:
+        raise AssertionError  # for the type checker
+    print(command, file=shell.stdin, flush=True)
+    said = ""
+    for line in shell.stdout:
+        said = (said + line)[-_SAID_MAX:]
+        if "is loaded." in line or "error:" in line:
+            break
+    return said.strip()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

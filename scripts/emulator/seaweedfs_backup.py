@@ -7,7 +7,6 @@ https://github.com/seaweedfs/seaweedfs/blob/master/weed/pb/filer.proto: `FullEnt
 from __future__ import annotations
 
 import hashlib
-import secrets
 import struct
 from typing import TYPE_CHECKING, Final
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["backup"]
 
 _BUCKETS: Final = "/buckets"
-_LAST: Final = b"/soal"
-"""A folder beside the buckets, which no client of S3 reaches."""
 _BITS: Final = 0x7F
 _MORE: Final = 0x80
 _MODE: Final = 0o660
@@ -27,8 +24,7 @@ _MODE: Final = 0o660
 def backup(bucket: str, keys: Iterable[str], body: bytes, modified_s: int) -> Iterator[bytes]:
     """Yield the parts of a file for `fs.meta.load` of `weed shell`: objects with the same small body and date.
 
-    `modified_s`: in seconds since the epoch. None of the objects may be there: the filer ends at an entry for which it
-    has one without volumes. The command does not wait for its last entry, so that is one that nobody misses.
+    `modified_s`: in seconds since the epoch.
     """
     attributes = b"".join(
         (_field(1, len(body)), _field(2, modified_s), _field(3, _MODE), _field(6, modified_s), _field(14, _md5(body)))
@@ -36,13 +32,8 @@ def backup(bucket: str, keys: Iterable[str], body: bytes, modified_s: int) -> It
     rest = _field(4, attributes) + _field(9, body)
     for key in keys:
         folder, _, name = f"{_BUCKETS}/{bucket}/{key}".rpartition("/")
-        yield _entry(folder.encode(), name.encode(), rest)
-    yield _entry(_LAST, secrets.token_hex(8).encode(), rest)
-
-
-def _entry(folder: bytes, name: bytes, rest: bytes) -> bytes:
-    entry = _field(1, folder) + _field(2, _field(1, name) + rest)
-    return struct.pack(">I", len(entry)) + entry
+        entry = _field(1, folder.encode()) + _field(2, _field(1, name.encode()) + rest)
+        yield struct.pack(">I", len(entry)) + entry
 
 
 def _md5(body: bytes) -> bytes:

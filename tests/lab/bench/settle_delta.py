@@ -104,7 +104,7 @@ class _Bench:
         self.head = versions - 1
 
     def _fill(self, name: str, count: int, body: str, ahead_s: int = 0) -> None:
-        keys = (f"{self.name}/{name.format(number)}" for number in range(count))
+        keys = [f"{self.name}/{name.format(number)}" for number in range(count)]
         self.server.load(LAKE, keys, body.encode(), ahead_s=ahead_s)
 
     def row(self, rounds: int, *, undone: bool) -> DeltaSettleRow:

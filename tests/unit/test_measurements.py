@@ -66,7 +66,7 @@ def settled(row: dict[str, Any]) -> str:
         what, table = "Iceberg", f"{row['snapshots']:,} snapshot{'s' if row['snapshots'] > 1 else ''}"
     else:
         what, table = f"Delta, {row['outcome']}", f"{row['versions']:,} versions, {row['files']:,} files"
-    times = (row["verdict_ms"], row["done_ms"], row["done_cpu_ms"], row["fresh_cpu_ms"], row["ready_cpu_ms"])
+    times = (row["verdict_ms"], row["done_ms"], row["done_cpu_ms"], row["fresh_ms"], row["ready_ms"])
     return " | ".join((f"| {what}", table, *(f"{time_ms:.0f} ms" for time_ms in times), f"{row['requests']} |"))
 
 

@@ -101,7 +101,7 @@ def test_objects_go_while_they_are_listed(store: MemoryObjectStore, monkeypatch:
     names = keys(store)
     done: list[str] = []
 
-    def listed(_: str) -> Iterator[ListedObject]:
+    def listed(_: str, **_more: object) -> Iterator[ListedObject]:
         for key in sorted(names):
             done.append("listed")
             yield ListedObject(key, 1, MOMENT)

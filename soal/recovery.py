@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from safewriter.objects import ListedObject, PreconditionFailed, StoredObject
-from safewriter.objects.store import TooLarge
+from safewriter.objects.store import PAGE, TooLarge
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.settle.one_write import Action, settle_one
 from safewriter.settle.recovery import Cause, Recovery
@@ -91,10 +91,10 @@ class Overlay:
         for key in keys:
             self.delete(key)
 
-    def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
+    def list(self, prefix: str, *, start_after: str = "", at_once: int = PAGE) -> Iterator[ListedObject]:
         objects = {
             entry.key: entry
-            for entry in self._below.list(prefix, start_after=start_after)
+            for entry in self._below.list(prefix, start_after=start_after, at_once=at_once)
             if entry.key not in self._objects
         }
         for key, stored in self._objects.items():

@@ -16,7 +16,7 @@ from safewriter.objects.client import client_of
 from safewriter.objects.conditions import WITNESSES, ignored, other_server
 from safewriter.objects.location import Location
 from safewriter.objects.rights import lacking
-from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObject, StoreError, TooLarge, Upload
+from safewriter.objects.store import PAGE, ListedObject, PreconditionFailed, StoredObject, StoreError, TooLarge, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -213,10 +213,11 @@ class S3ObjectStore:
             for key in keys:
                 self.delete(key)
 
-    def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
-        more: dict[str, str] = {"StartAfter": self._prefix + start_after} if start_after else {}
+    def list(self, prefix: str, *, start_after: str = "", at_once: int = PAGE) -> Iterator[ListedObject]:
+        size: dict[str, Any] = {"MaxKeys": at_once} if at_once < PAGE else {}
+        more: dict[str, Any] = {"StartAfter": self._prefix + start_after} if start_after else {}
         while True:
-            page = self._tried("LIST", prefix, functools.partial(self._page, prefix, more))
+            page = self._tried("LIST", prefix, functools.partial(self._page, prefix, {**size, **more}))
             for row in page.get("Contents", ()):
                 yield ListedObject(row["Key"][len(self._prefix) :], row["Size"], row["LastModified"])
             if not page["IsTruncated"]:
@@ -270,8 +271,8 @@ class S3ObjectStore:
         query: dict[str, Any] = {"Prefix": self._prefix + prefix, "EncodingType": "url", **more}
         return self._client.list_multipart_uploads(Bucket=self._bucket, **query)
 
-    def _page(self, prefix: str, more: dict[str, str]) -> Any:  # noqa: ANN401 - a boto3 TypedDict that only the caller reads
-        return self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._prefix + prefix, **more)  # type: ignore[arg-type]
+    def _page(self, prefix: str, more: dict[str, Any]) -> Any:  # noqa: ANN401 - a boto3 TypedDict that only the caller reads
+        return self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._prefix + prefix, **more)
 
     def _conditional(self, key: str, body: bytes, condition: dict[str, str], tag: str) -> str:
         """Write under a condition; after any refusal or doubt read back: the bytes have an id of this process

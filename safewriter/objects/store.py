@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 __all__ = [
+    "PAGE",
     "ListedObject",
     "ObjectStore",
     "PreconditionFailed",
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
-_BATCH: Final = 1000
+PAGE: Final = 1000
 """The most objects that S3 deletes, or lists, by one request."""
 
 
@@ -124,8 +125,11 @@ class ObjectStore(Protocol):
         """Delete a batch of objects. After an error some of them may be gone."""
         ...
 
-    def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
-        """List the objects whose key begins with `prefix` and sorts after `start_after`, in key order."""
+    def list(self, prefix: str, *, start_after: str = "", at_once: int = PAGE) -> Iterator[ListedObject]:
+        """List the objects whose key begins with `prefix` and sorts after `start_after`, in key order.
+
+        `at_once`: the most keys of one request. It takes a server as long as it has keys to return.
+        """
         ...
 
     def uploads(self, prefix: str) -> Iterator[Upload]:
@@ -143,7 +147,7 @@ class ObjectStore(Protocol):
 
 def is_there(store: ObjectStore, key: str) -> bool:
     """Return whether the object exists, without reading it."""
-    first = next(iter(store.list(key)), None)
+    first = next(iter(store.list(key, at_once=1)), None)
     return first is not None and first.key == key
 
 
@@ -157,7 +161,7 @@ def batches(keys: Iterable[str]) -> Iterator[Sequence[str]]:
             yield [key]
             continue
         batch.append(key)
-        if len(batch) == _BATCH:
+        if len(batch) == PAGE:
             yield batch
             batch = []
     if batch:
@@ -167,6 +171,6 @@ def batches(keys: Iterable[str]) -> Iterator[Sequence[str]]:
 def paced(entries: Iterable[_T], check_time: Callable[[], None]) -> Iterator[_T]:
     """Yield what a store lists, and call `check_time` once for each page."""
     for number, entry in enumerate(entries, 1):
-        if number % _BATCH == 0:
+        if number % PAGE == 0:
             check_time()
         yield entry

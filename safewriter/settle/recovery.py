@@ -136,7 +136,8 @@ class Recovery:
                 if not self.settling.may_go_on():
                     break
                 table = table or self.table_of(stored.document)
-                self._round(table, stored, cause, evidence)
+                with table.held():
+                    self._round(table, stored, cause, evidence)
         except StoreError as error:
             raise UnknownOutcomeError(f"{self._checkpoints.uri(write_key)} could not be settled: {error}") from error
         raise UnknownOutcomeError(
@@ -166,7 +167,7 @@ class Recovery:
             if won is None or move.status is Status.UNKNOWN:
                 return
             if move.status not in OPEN:
-                self._clean_up(document, evidence)
+                self._clean_up(document, evidence, table)
                 return
             checkpoint = won
 
@@ -182,7 +183,7 @@ class Recovery:
                 ) from gap
             return Move(Status.UNKNOWN, str(gap))
 
-    def _clean_up(self, document: Checkpoint, evidence: Evidence) -> None:
+    def _clean_up(self, document: Checkpoint, evidence: Evidence, table: Table) -> None:
         if evidence.cleans_later:
             return
         # A failed clean-up does not change the verdict; a later settler repeats it.
@@ -191,6 +192,7 @@ class Recovery:
                 document.write_key,
                 ended_nonce=document.owner if evidence.requests_ended else None,
                 unsent_nonce=document.owner if evidence.nothing_sent else None,
+                table=table,
             )
         except Exception as error:  # noqa: BLE001 - a damaged object of the table may raise anything
             problem = shortened(str(error))
@@ -205,6 +207,7 @@ class Recovery:
         ended_nonce: str | None = None,
         unsent_nonce: str | None = None,
         left_nothing: bool = False,
+        table: Table | None = None,
     ) -> int:
         """Delete the files that the ended attempts of a write have left; return their number. Under an open document
         delete nothing, except the files of the attempt `ended_nonce` if a later attempt has claimed the write since.
@@ -212,9 +215,10 @@ class Recovery:
         An attempt counts as clean, and its marker is removed, once no request of it can still arrive: after its grace,
         or at once if it is `ended_nonce`, of which the caller knows that. `unsent_nonce`: the caller knows that this
         one commits no more. Any other may be alive, since a document may be false: the table fences it before its files
-        go. `left_nothing`: the caller also knows that `ended_nonce` left no files, so there is no LIST for it. A job
-        may run on after its success with a statement that needs its files, so files of a successful attempt stay until
-        its grace is over.
+        go. `table`: the document's, if the caller has opened it: it need not read again what cannot change.
+        `left_nothing`: the caller also knows that `ended_nonce` left no files, so there is no LIST for it. A job may
+        run on after its success with a statement that needs its files, so files of a successful attempt stay until its
+        grace is over.
         """
         removed = 0
         for _ in range(_ROUNDS_MAX):
@@ -233,7 +237,7 @@ class Recovery:
                 for attempt in dirty
                 if (not left_nothing if attempt.nonce == ended_nonce else _may_be_removed(attempt, stored.server_date))
             ]
-            count = self._remove(stored.document, looked_for, ended_nonce or unsent_nonce)
+            count = self._remove(stored.document, looked_for, ended_nonce or unsent_nonce, table)
             removed += count
             nonces = {
                 attempt.nonce
@@ -270,12 +274,19 @@ class Recovery:
         elif document.status is Status.ROLLED_BACK:
             self._checkpoints.audit(document, "rolled_back")
 
-    def _remove(self, document: Checkpoint, dirty: list[AttemptRecord], dead_nonce: str | None) -> int:
+    def _remove(
+        self,
+        document: Checkpoint,
+        dirty: list[AttemptRecord],
+        dead_nonce: str | None,
+        table: Table | None = None,
+    ) -> int:
         if not dirty:
             return 0
         last = max(attempt.epoch for attempt in dirty)
         earlier = (old for old in document.attempts if old.epoch < last and old.claimed and old not in dirty)
-        return self.table_of(document).remove_leftovers(document, tuple(dirty), tuple(earlier), dead_nonce=dead_nonce)
+        table = table or self.table_of(document)
+        return table.remove_leftovers(document, tuple(dirty), tuple(earlier), dead_nonce=dead_nonce)
 
 
 def _undo(document: Checkpoint, cause: Cause) -> bool:

@@ -6,12 +6,15 @@ Only `recovery` changes the document, by compare-and-swap.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from safewriter.bounds import shortened, whole
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from safewriter.record.document import AttemptRecord, Checkpoint, Status
     from safewriter.tables.session import BlockReport
 
@@ -92,6 +95,10 @@ class Trace:
 
 class Table(Protocol):
     """One guarded table, without Spark. Every method may raise `StoreError` or `UndecidableError`."""
+
+    def held(self) -> AbstractContextManager[None]:
+        """Return the block of one settling, in which the table may keep what it has read, if that cannot change."""
+        return nullcontext()
 
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:
         """Take one step towards the verdict of an open document, and return what the document should say next.

@@ -23,12 +23,13 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from safewriter.objects.client import client_of
+from scripts.emulator.seaweedfs_backup import backup
 from scripts.provision.place import ROOT
 from soal.local.names import CREDENTIALS, REGION
 from soal.testing.s3.wire import OBSERVER, forward
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from soal.testing.s3.embedded import EmbeddedS3
     from soal.testing.s3.exchange import Reply, Request
@@ -39,6 +40,8 @@ _END_TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.05
 _SAID_MAX: Final = 2000
 _S3: Final = "s3.port"
+_SHELL: Final = ("master", "filer")
+"""The servers that `weed shell` asks."""
 _ICEBERG: Final = "s3.port.iceberg"
 _PORTS: Final = tuple(f"{name}.port{kind}" for name in ("master", "volume", "filer", "s3") for kind in ("", ".grpc"))
 _TOKENS: Final = ("SIGNING", "FILER_SIGNING", "SIGNING_READ", "FILER_SIGNING_READ")
@@ -84,6 +87,48 @@ class SeaweedFS:
         client = self._client()
         for key, body in objects.items():
             client.put_object(Bucket=bucket, Key=key, Body=body)
+
+    @property
+    def endpoint(self) -> str:
+        """The URL of the server itself: requests there pass no wire."""
+        return f"http://{self._address(_S3)}"
+
+    def make_bucket(self, name: str) -> None:
+        """Make a bucket, for clients of `endpoint`."""
+        self._client().create_bucket(Bucket=name)
+
+    def load(self, bucket: str, keys: Sequence[str], body: bytes, *, ahead_s: int = 0) -> None:
+        """Create many small objects with the same body, none of which is there, without a request for each.
+
+        100,000 take half a minute. The S3 dates them by `ahead_s` in the future. Raises `RuntimeError` if the server
+        does not take them.
+        """
+        servers = [f"-{name}={self._address(f'{name}.port')}.{self._ports[f'{name}.port.grpc']}" for name in _SHELL]
+        with tempfile.NamedTemporaryFile(prefix="soal-seaweedfs-", suffix=".meta") as file:
+            file.writelines(backup(bucket, keys, body, int(time.time()) + ahead_s))
+            file.flush()
+            with subprocess.Popen(
+                [str(_PROGRAM), "shell", *servers],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            ) as shell:
+                said = _told(shell, f"fs.meta.load -v=false -concurrency=1 {file.name}")
+                # The command does not wait for its last object, and if the shell ended before it, the filer would, too.
+                if not (said.endswith("is loaded.") and self._has(bucket, keys[-1])):
+                    shell.kill()
+                    raise RuntimeError(f"SeaweedFS did not take {bucket}'s objects: {said}")
+                shell.communicate(timeout=_END_TIMEOUT_S)
+
+    def _has(self, bucket: str, key: str) -> bool:
+        """Wait until an object is there; return False if it does not come."""
+        client, until = self._client(), time.monotonic() + _START_TIMEOUT_S
+        while time.monotonic() < until:
+            if client.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1).get("Contents"):
+                return True
+            time.sleep(_POLL_S)
+        return False
 
     def reset(self) -> None:
         client = self._client()
@@ -186,7 +231,7 @@ class SeaweedFS:
     def _client(self, service: str = "s3") -> Any:  # noqa: ANN401 - a boto3 client
         session = boto3.session.Session(OBSERVER, CREDENTIALS["AWS_SECRET_ACCESS_KEY"], region_name=REGION)
         config = Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}, proxies={})
-        return client_of(service, config, endpoint=f"http://{self._address(_S3)}", session=session)
+        return client_of(service, config, endpoint=self.endpoint, session=session)
 
 
 def _free_ports(count: int) -> list[int]:
@@ -194,6 +239,19 @@ def _free_ports(count: int) -> list[int]:
     with ExitStack() as stack:
         servers = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [int(server.getsockname()[1]) for server in servers]
+
+
+def _told(shell: subprocess.Popen[str], command: str) -> str:
+    """Send a command to a shell, and return its words up to those that say how it has ended."""
+    if shell.stdin is None or shell.stdout is None:
+        raise AssertionError  # for the type checker
+    print(command, file=shell.stdin, flush=True)
+    said = ""
+    for line in shell.stdout:
+        said = (said + line)[-_SAID_MAX:]
+        if "is loaded." in line or "error:" in line:
+            break
+    return said.strip()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

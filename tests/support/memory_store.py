@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObject, TooLarge, Upload
+from safewriter.objects.store import PAGE, ListedObject, PreconditionFailed, StoredObject, TooLarge, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -71,7 +71,7 @@ class MemoryObjectStore:
         for key in keys:
             self.delete(key)
 
-    def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
+    def list(self, prefix: str, *, start_after: str = "", at_once: int = PAGE) -> Iterator[ListedObject]:
         with self._lock:
             rows = sorted(
                 (key, len(body), modified)

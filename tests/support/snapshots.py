@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from safewriter.objects.store import PAGE
 from safewriter.snapshots.format.encoding import Key, KeyEncoding, encode
 from safewriter.snapshots.format.manifest import Manifest, Shard
 from safewriter.snapshots.routing.hashing import digest
@@ -70,8 +71,8 @@ class Folder:
     def delete_all(self, keys: Sequence[str]) -> None:
         self.below.delete_all([self._prefix + key for key in keys])
 
-    def list(self, prefix: str, *, start_after: str = "") -> Iterator[Any]:
-        for one in self.below.list(self._prefix + prefix):
+    def list(self, prefix: str, *, start_after: str = "", at_once: int = PAGE) -> Iterator[Any]:
+        for one in self.below.list(self._prefix + prefix, at_once=at_once):
             yield replace(one, key=one.key.removeprefix(self._prefix))
 
     def uploads(self, prefix: str) -> Iterator[Any]:

@@ -60,12 +60,24 @@ def test_the_readme_says_what_was_measured(records: tuple[BenchRecord, ...], nam
     assert sentences(records)[name] in readme
 
 
-def test_the_page_of_the_benchmarks_has_the_times_of_a_verdict(records: tuple[BenchRecord, ...]) -> None:
-    """The table's rows of Delta begin with the measured times."""
+def settled(row: dict[str, Any]) -> str:
+    """Return a row of the table of verdicts."""
+    if "snapshots" in row:
+        what, table = "Iceberg", f"{row['snapshots']:,} snapshot{'s' if row['snapshots'] > 1 else ''}"
+    else:
+        what, table = f"Delta, {row['outcome']}", f"{row['versions']:,} versions, {row['files']:,} files"
+    times = (row["verdict_ms"], row["done_ms"], row["done_cpu_ms"], row["fresh_ms"], row["ready_ms"])
+    return " | ".join((f"| {what}", table, *(f"{time_ms:.0f} ms" for time_ms in times), f"{row['requests']} |"))
+
+
+def test_the_page_of_the_benchmarks_has_the_times_of_a_verdict() -> None:
+    """`scripts/lab bench --record docs/measurements/settle.jsonl settle`; the failure shows the rows."""
+    (record,) = read(KEPT.with_name("settle.jsonl"))
     page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    settled = {row["outcome"]: row for row in latest(records, "settle").result["delta"] if row["versions"] == 10}
-    for outcome in ("never landed", "undone"):
-        assert f"| Delta, {outcome} | {settled[outcome]['verdict_ms']:.0f} ms |" in page
+    rows = [settled(row) for row in (*record.result["delta"], *record.result["iceberg"])]
+    assert "\n".join(rows) in page, "\n".join(rows)
+    assert record.commit in page
+    assert not record.commit.endswith("+")
 
 
 def test_the_page_of_the_benchmarks_has_the_builds_of_snapshots() -> None:

@@ -38,6 +38,10 @@ _TOLD: Final = {"protocol": "protocol", "metaData": "metadata"}
 _WHOLE_MAX_BYTES: Final = 1 << 20
 _COMMIT_MAX_BYTES: Final = 256 << 20
 _HINT_MAX_BYTES: Final = 64 << 10
+_FEW: Final = 8
+_BACK: Final = (0, 10, 100, 1000, 10_000)
+"""How many versions before a known one a listing begins, until it finds one that is old enough. A listing of the whole
+log comes last: it grows with the table's age."""
 _PARALLEL: Final = 16
 """The requests at a time for a long log; a JVM reads the last versions as fast."""
 _NO_COMMIT: Final = (ValueError, TypeError, KeyError, AttributeError)
@@ -92,13 +96,14 @@ class DeltaHistory:
             _check_same_table(attempt, listing)
         return _whole(listing, f"version {before + 1}")
 
-    def since_ms(self, time_ms: int, *, at_least: int = 0) -> tuple[Commit, ...]:
+    def since_ms(self, time_ms: int, *, at_least: int = 0, near: int = -1) -> tuple[Commit, ...]:
         """Return every version that the store has received since a time (epoch milliseconds), and `at_least` so many of
         the last ones, as far as the log has them.
 
-        Raises `UndecidableError` if the log does not reach back to the time. One that begins with version 0 is whole.
+        `near`: a version that was probably received about then; a wrong one costs only requests. Raises
+        `UndecidableError` if the log does not reach back to the time. One that begins with version 0 is whole.
         """
-        listing = self._list_since_ms(time_ms)
+        listing = self._list_since_ms(time_ms, near)
         if (before := max(listing.head - at_least, -1)) < listing.before:
             listing = self._list_from(before + 1)
             if listing.first is not None and listing.first[0] == listing.lost:  # log retention
@@ -109,12 +114,16 @@ class DeltaHistory:
         before = version - 1
         return self._list(before, f"_delta_log/{before:020}.json")
 
-    def _list_since_ms(self, time_ms: int) -> _Listing:
+    def _list_since_ms(self, time_ms: int, near: int = -1) -> _Listing:
         second_ms = time_ms // 1000 * 1000  # S3 dates objects by the second: one of the time's own second may be later
-        # Try the versions after the last checkpoint first: usually that is older than the time, and the log is longer.
-        recent = self._list(-1, f"_delta_log/{self._checkpoint():020}", older_than_ms=second_ms)
-        if recent.before >= 0:
-            return _whole(recent, _text_of(time_ms))
+        # Begin with the last versions, and go back until one is older than the time: the log is longer.
+        start = near if near >= 0 else self._checkpoint()
+        for back in _BACK:
+            if start - back < 0:
+                break
+            recent = self._list(-1, f"_delta_log/{start - back:020}", older_than_ms=second_ms)
+            if recent.before >= 0:
+                return _whole(recent, _text_of(time_ms))
         listing = self._list(-1, older_than_ms=second_ms)
         if listing.first is None and has_log(self.store):
             raise UndecidableError(f"{self.store.uri('_delta_log')} holds no version (log retention)")
@@ -396,7 +405,7 @@ class DeltaHistory:
 
 def has_log(store: ObjectStore) -> bool:
     """Return whether a path has objects of a log. Markers of folders are none: Delta makes them before a creation."""
-    return any(not entry.key.endswith("/") for entry in store.list("_delta_log/"))
+    return any(not entry.key.endswith("/") for entry in store.list("_delta_log/", at_once=_FEW))
 
 
 def _whole(listing: _Listing, back_to: str) -> _Listing:

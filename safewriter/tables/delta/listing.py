@@ -1,7 +1,7 @@
 """List a table's folder, but jump over runs of files that the caller does not look for: one request for thousands.
 
-S3 lists keys in order, a thousand at a time, from any key on. So after a full page the next one may begin after all
-files whose names begin like the last one's.
+S3 lists keys in order, up to a thousand at a time, from any key on. So after a full page the next one may begin after
+all files whose names begin like the last one's, and the first pages are short.
 """
 
 from __future__ import annotations
@@ -10,15 +10,21 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from safewriter.objects.store import PAGE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from safewriter.objects.store import ListedObject, ObjectStore
 
-__all__ = ["PAGE", "entries_without"]
+__all__ = ["entries_without"]
 
-PAGE: Final = 1000
-"""The most keys that S3 lists at once."""
+_FIRST: Final = 8
+"""The most keys of the first page. A few show which run of files begins there, and to list a thousand takes a server,
+and whoever parses them, a hundred times as long."""
+_GROWTH: Final = 4
+"""Each page may be so many times as long as the one before: a listing in which there is nothing to jump over soon has
+full pages."""
 # The log, and the metadata that Iceberg keeps beside its own table or, with UniForm, beside this one.
 _FOLDERS: Final = re.compile(r"((?:.+/)?(?:_delta_log|metadata(?=/[^/]+\.(?:metadata\.json|avro)\Z)))/", re.DOTALL)
 # How the names begin that Spark, Delta and SafeWriter give to data files; a decimal or hexadecimal number follows. The
@@ -34,15 +40,16 @@ def entries_without(store: ObjectStore, prefixes: tuple[str, ...]) -> Iterator[L
     """Yield the objects below a table in order, but skip long runs of files and logs without any of `prefixes`.
 
     A file with such a prefix is skipped only in a folder whose own name falls into such a run: that of a partition
-    column `part-0` or `sw-a`. It never takes more requests than a whole listing.
+    column `part-0` or `sw-a`. It takes at most four requests more than a whole listing.
     """
-    after = ""
+    after, size = "", _FIRST
     while True:
-        page = [*islice(store.list("", start_after=after), PAGE)]
+        size = min(size, PAGE)
+        page = [*islice(store.list("", start_after=after, at_once=size), size)]
         yield from page
-        if len(page) < PAGE:
+        if len(page) < size:
             return
-        after = _next_start(page[-1].key, prefixes)
+        after, size = _next_start(page[-1].key, prefixes), size * _GROWTH
 
 
 def _next_start(last: str, prefixes: tuple[str, ...]) -> str:

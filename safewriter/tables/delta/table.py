@@ -132,7 +132,7 @@ class DeltaTable(Table):
                 is_younger = begun is not None and int(begun.timestamp()) < int(oldest.timestamp())
                 if is_younger or (first.version_before < 0 and commits):  # then they are all that could name a file
                     return ()
-                further = self._history.since_ms(int(oldest.timestamp()) * 1000)
+                further = self._history.since_ms(int(oldest.timestamp()) * 1000, near=first.version_before)
                 if not further:
                     self._check_alone(document.table)
                 _check_verdict(document, further)

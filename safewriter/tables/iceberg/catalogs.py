@@ -1,4 +1,5 @@
-"""How to reach a catalog: the session's settings, a settler's own configuration, and pyiceberg, which connects.
+"""How to reach a catalog: the session's settings, a settler's own configuration, and pyiceberg, which connects to REST
+servers and Glue. It takes most of a second to import, and a database needs only SQLAlchemy.
 
 A settler reaches only catalogs of its own configuration: Spark's settings that it was given, or those of `SOAL_CONF`,
 and pyiceberg's variables (`PYICEBERG_CATALOG__<NAME>__URI`, `__CREDENTIAL`), which win. Whoever may write documents
@@ -13,11 +14,9 @@ import json
 import os
 import re
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
-
-from pyiceberg.catalog import load_catalog
-from pyiceberg.utils.config import Config
 
 from safewriter.errors import UnsupportedError
 from safewriter.parsing import parsed
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyiceberg.catalog import Catalog
+    from sqlalchemy import Engine
 
     from safewriter.objects.store import ObjectStore
     from safewriter.tables.iceberg.name import TableName
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["configured", "of_session", "open_pointer", "to_pyiceberg", "told"]
 
 _CONF: Final = "SOAL_CONF"
+_VARIABLES: Final = "pyiceberg_"
+_FILE: Final = ".pyiceberg.yaml"
 _SETTINGS: Final = "spark.sql.catalog."
 _CATALOG_CLASSES: Final = ("org.apache.iceberg.spark.SparkCatalog", "org.apache.iceberg.spark.SparkSessionCatalog")
 """The second wraps Spark's own catalog, `spark_catalog`, and has its own tables in one of the same kinds."""
@@ -164,17 +166,35 @@ def open_pointer(name: TableName, properties: Mapping[str, str], table_store: Ca
     def opened() -> Catalog:
         return _catalog(name.catalog, reached, _of_environment(name.catalog))
 
+    def connected() -> Engine:
+        return _engine(name.catalog, reached, _of_environment(name.catalog))
+
     kind = properties.get("type")
     if kind is None:
         raise UnsupportedError(f"nothing says how to reach the catalog {name.catalog!r} of {name}")
     if kind == "rest":
         return RestPointer(name, opened)
-    return (GluePointer if kind == "glue" else SqlPointer)(name, opened, table_store)
+    if kind == "glue":
+        return GluePointer(name, opened, table_store)
+    return SqlPointer(name, connected, table_store)
 
 
 @functools.lru_cache(maxsize=8)
 def _catalog(name: str, properties: tuple[tuple[str, str], ...], environment: str) -> Catalog:
+    from pyiceberg.catalog import load_catalog
+
     return load_catalog(name, **{**parsed(environment), **to_pyiceberg(name, dict(properties))})
+
+
+@functools.lru_cache(maxsize=8)
+def _engine(name: str, properties: tuple[tuple[str, str], ...], environment: str) -> Engine:
+    """Connect to a database by the same properties as pyiceberg does."""
+    from sqlalchemy import create_engine
+
+    own = {**parsed(environment), **to_pyiceberg(name, dict(properties))}
+    if "uri" not in own:
+        raise UnsupportedError(f"nothing says where the database of the catalog {name!r} is: it has no uri")
+    return create_engine(own["uri"], pool_pre_ping=str(own.get("pool_pre_ping")).lower() == "true")
 
 
 def _of_environment(name: str) -> str:
@@ -182,6 +202,14 @@ def _of_environment(name: str) -> str:
 
     pyiceberg itself reads its variables once, at its import, and would miss a password that was rotated since.
     """
+    # Where there is nothing for it to read, it is not imported.
+    folders = (Path.cwd(), Path(os.path.expanduser("~")))  # noqa: PTH111 - `Path.home` raises without a home
+    if not any(variable.lower().startswith(_VARIABLES) for variable in os.environ) and not any(
+        (folder / _FILE).is_file() for folder in folders
+    ):
+        return "{}"
+    from pyiceberg.utils.config import Config
+
     config = Config()
     # Variables have no hyphen: pyiceberg reads each underscore in them as one.
     return json.dumps(config.get_catalog_config(name) or config.get_catalog_config(name.replace("_", "-")) or {})

@@ -22,7 +22,7 @@ from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg.metadata import FenceTag, LiveTable, properties, references
 from safewriter.tables.iceberg.pointer import Pointer
-from safewriter.tables.iceberg.space import TEXT_MAX_BYTES, check_space
+from safewriter.tables.iceberg.space import TEXT_MAX_BYTES, check_space, keep, kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,8 +47,9 @@ class FilePointer(Pointer):
 
     def _read(self) -> LiveTable | None:
         location = self._location()
-        if location is None:
-            return None
+        return None if location is None else kept(location, lambda: self._file(location))
+
+    def _file(self, location: str) -> LiveTable:
         store, key = self._store(location)
         stored = store.get(key, max_bytes=TEXT_MAX_BYTES)
         if stored is None:
@@ -56,15 +57,18 @@ class FilePointer(Pointer):
         is_gzip = stored.body.startswith(_GZIP)
         body = _unzipped(location, stored.body) if is_gzip else stored.body
         check_space(location, body)
-        file = _parsed(location, body.decode(), is_gzip=is_gzip)
-        return LiveTable(file.metadata, file, location)
+        return _parsed(location, body.decode(), is_gzip=is_gzip).table
 
     def _commit(self, table: LiveTable, fence: FenceTag) -> bool:
         file: _File = table.version
-        location, body = file.next_location(), file.fenced(fence).encode()
-        store, key = self._store(location)
+        fenced = file.fenced(fence)
+        store, key = self._store(fenced.location)
+        body = fenced.text.encode()
         store.put(key, gzip.compress(body) if file.is_gzip else body)
-        return self._swap(file.location, location)
+        if not self._swap(file.location, fenced.location):
+            return False
+        keep(fenced.location, fenced.table)
+        return True
 
     def _store(self, location: str) -> tuple[ObjectStore, str]:
         where = Location.parse(location)
@@ -89,6 +93,11 @@ class _File:
     metadata: dict[str, Any]
     spans: dict[str, tuple[int, int]]
 
+    @property
+    def table(self) -> LiveTable:
+        """The table, if the catalog names this file."""
+        return LiveTable(self.metadata, self, self.location)
+
     def next_location(self) -> str:
         """Return a location for the next metadata file beside this one, named as catalogs do."""
         folder, _, name = self.location.rpartition("/")
@@ -96,8 +105,8 @@ class _File:
         ending = f"{'.gz' if self.is_gzip else ''}.metadata.json"
         return f"{folder}/{int(version[1]) + 1 if version else 0:05d}-{UUID(unique_id(), version=4)}{ending}"
 
-    def fenced(self, fence: FenceTag) -> str:
-        """Return the text of the next metadata file, with the fence."""
+    def fenced(self, fence: FenceTag) -> _File:
+        """Return the next metadata file, with the fence."""
         before_ms = self.metadata["last-updated-ms"]
         log = [*(self.metadata.get("metadata-log") or ()), {"timestamp-ms": before_ms, "metadata-file": self.location}]
         log_max = max(1, int(properties(self.metadata).get(*_PREVIOUS)))
@@ -109,15 +118,20 @@ class _File:
             }
         )
 
-    def _changed(self, fields: Mapping[str, Any]) -> str:
-        """Return the text with new values of some fields; a field that the text lacks goes to its end."""
-        pieces, at = [], 0
-        for name, (start, end) in self.spans.items():
+    def _changed(self, fields: Mapping[str, Any]) -> _File:
+        """Return the next file, with new values of some fields; a field that the text lacks goes to its end."""
+        pieces: list[str] = []
+        spans: dict[str, tuple[int, int]] = {}
+        at = length = 0
+        for name in (*self.spans, *(name for name in fields if name not in self.spans)):
+            start, end = self.spans.get(name, (at, at))
             value = _written(fields[name]) if name in fields else self.text[start:end]
-            pieces += [self.text[at:start], value]
-            at = end
-        more = (f",{_written(name)}:{_written(value)}" for name, value in fields.items() if name not in self.spans)
-        return "".join((*pieces, *more, self.text[at:]))
+            before = self.text[at:start] if name in self.spans else f",{_written(name)}:"
+            spans[name] = (length + len(before), length + len(before) + len(value))
+            pieces += (before, value)
+            at, length = end, spans[name][1]
+        text = "".join((*pieces, self.text[at:]))
+        return _File(self.next_location(), self.is_gzip, text, {**self.metadata, **fields}, spans)
 
 
 def _unzipped(location: str, body: bytes) -> bytes:

@@ -2,25 +2,13 @@
 snapshot names stays, whatever the table's properties or a document say.
 
 Only snapshots that are younger than the claim can name them. Where there are none, which is the usual case, nothing is
-read.
+read, and pyiceberg is not even imported.
 """
 
 from __future__ import annotations
 
 import io
 from typing import TYPE_CHECKING, Any, Final, cast
-
-from pyiceberg.avro.file import AvroFile
-from pyiceberg.manifest import (
-    DEFAULT_READ_VERSION,
-    MANIFEST_ENTRY_SCHEMAS,
-    DataFile,
-    DataFileContent,
-    FileFormat,
-    ManifestEntry,
-    ManifestEntryStatus,
-    read_manifest_list,
-)
 
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
@@ -80,6 +68,8 @@ def _since(metadata: Mapping[str, Any], before: int) -> list[Mapping[str, Any]]:
 
 def _manifests(snapshot: Mapping[str, Any], read: Callable[[str], InputFile]) -> Iterator[tuple[str, int]]:
     """Yield the paths of a snapshot's manifests, and the place of each in the order of commits, 0 without one."""
+    from pyiceberg.manifest import read_manifest_list
+
     if "manifest-list" in snapshot:
         for manifest in read_manifest_list(read(snapshot["manifest-list"])):
             yield manifest.manifest_path, manifest.sequence_number or 0
@@ -89,6 +79,17 @@ def _manifests(snapshot: Mapping[str, Any], read: Callable[[str], InputFile]) ->
 
 def _files(manifest: InputFile) -> Iterator[str]:
     """Yield the paths of all files that a manifest names, also of those that it says are deleted."""
+    from pyiceberg.avro.file import AvroFile
+    from pyiceberg.manifest import (
+        DEFAULT_READ_VERSION,
+        MANIFEST_ENTRY_SCHEMAS,
+        DataFile,
+        DataFileContent,
+        FileFormat,
+        ManifestEntry,
+        ManifestEntryStatus,
+    )
+
     with AvroFile[ManifestEntry](
         manifest,
         MANIFEST_ENTRY_SCHEMAS[DEFAULT_READ_VERSION],

@@ -27,7 +27,10 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Pointer(ABC):
-    """One table of a catalog. `opened` returns pyiceberg's catalog. Either method may raise `StoreError`."""
+    """One table of a catalog. `opened` returns pyiceberg's catalog, or SQLAlchemy's engine of a database.
+
+    Either method may raise `StoreError`.
+    """
 
     name: TableName
     opened: Callable[[], Any]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 from safewriter.bounds import space_bytes
 from safewriter.objects.store import StoreError
@@ -18,7 +18,7 @@ from safewriter.objects.store import StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["TEXT_MAX_BYTES", "check_space", "one_large", "one_large_at_a_time"]
+__all__ = ["TEXT_MAX_BYTES", "check_space", "keep", "kept", "one_large", "one_large_at_a_time"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -34,10 +34,15 @@ _LOOK_S: Final = 0.1
 
 
 class _Held(threading.local):
-    """Per thread: `has`: it holds the lock; `may_go_on`: the time check of its `one_large` block, which releases it."""
+    """Per thread: `has`: it holds the lock; `may_go_on`: the time check of its `one_large` block, which releases it;
+    `kept`: what was read in that block.
+    """
 
     may_go_on: Callable[[], bool] | None = None
     has = False
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Any] = {}
 
 
 class _Timed(Protocol):
@@ -66,9 +71,28 @@ def one_large(may_go_on: Callable[[], bool]) -> Iterator[None]:
         yield
     finally:
         _held.may_go_on = None
+        _held.kept.clear()
         if _held.has:
             _held.has = False
             _ONE_LARGE.release()
+
+
+def kept(location: str, read: Callable[[], _R]) -> _R:
+    """Return what `read` returns for a metadata file; in a block of `one_large` read the same file only once.
+
+    Its content never changes: each metadata file has a name of its own.
+    """
+    found: _R | None = _held.kept.get(location)
+    if found is None:
+        keep(location, found := read())
+    return found
+
+
+def keep(location: str, table: object) -> None:
+    """Let `kept` return this for a metadata file until the end of the block, or until another file is kept."""
+    _held.kept.clear()
+    if _held.may_go_on is not None:
+        _held.kept[location] = table
 
 
 def one_large_at_a_time(method: Callable[Concatenate[_Self, _P], _R]) -> Callable[Concatenate[_Self, _P], _R]:

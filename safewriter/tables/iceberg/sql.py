@@ -30,7 +30,7 @@ class SqlPointer(FilePointer):
 
     def _executed(self, statement: str, **values: str) -> Any:  # noqa: ANN401 - SQLAlchemy's rows, which an image may lack
         """Return the rows that a statement has read, or the number of those that it has changed."""
-        engine = self.opened().engine
+        engine = self.opened()
         from sqlalchemy import text  # catalogs.py has refused an image that lacks it
 
         *namespace, table = self.name.identifier

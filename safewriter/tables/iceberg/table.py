@@ -21,11 +21,12 @@ from safewriter.record.document import BY_HAND, Status
 from safewriter.tables.iceberg.manifests import names_any
 from safewriter.tables.iceberg.metadata import FenceTag, data_folder, head_of, properties, references, sequence_of
 from safewriter.tables.iceberg.name import MAIN
-from safewriter.tables.iceberg.space import one_large_at_a_time
+from safewriter.tables.iceberg.space import one_large, one_large_at_a_time
 from safewriter.tables.table import Landed, Move, Table, Trace, UndecidableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from safewriter.deadline import Clock
     from safewriter.objects.store import ObjectStore
@@ -79,6 +80,10 @@ class IcebergTable(Table):
     rehearsal: list[str] | None = None
     files: Callable[[str], ObjectStore] | None = None
     """Opens a bucket by its `s3://` URI; None: no files are deleted."""
+
+    def held(self) -> AbstractContextManager[None]:
+        """Keep the metadata file that was read last, as long as the catalog names it."""
+        return one_large(self.may_go_on)
 
     @one_large_at_a_time
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:

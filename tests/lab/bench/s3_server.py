@@ -1,19 +1,14 @@
 """An S3 in a process of its own, until its input ends: `python -m tests.lab.bench.s3_server BUCKET`.
 
 It answers each line: `{"latency_ms": 30}` delays every answer by that time and begins a new trace; `{"trace": true}`
-returns the requests since then; `{"fill": "t/part-{:05}", "bucket": "lake", "count": 9, "body": ""}` creates `count`
-objects, without a request; with `"ahead_s": 60` the S3 dates them by that time in the future.
+returns the requests since then.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from datetime import timedelta
 from typing import Final
-from unittest.mock import patch
-
-from moto.core.utils import utcnow
 
 from soal.testing.s3.embedded import EmbeddedS3
 from soal.testing.s3.rules import Delay, Match, Rule
@@ -34,12 +29,6 @@ if __name__ == "__main__":
                 if question["latency_ms"]:
                     server.wire.add(Rule(Match(), Delay(question["latency_ms"]), times=None))
                 server.wire.clear_trace()
-                answer()
-            elif "fill" in question:
-                names = [question["fill"].format(number) for number in range(question["count"])]
-                now = utcnow() + timedelta(seconds=question.get("ahead_s", 0))
-                with patch("moto.s3.models.utcnow", lambda now=now: now):
-                    server.fill(question["bucket"], dict.fromkeys(names, question["body"].encode()))
                 answer()
             else:
                 answer(

@@ -1,25 +1,17 @@
 """Measure a verdict on a dead Delta write without Java: a write whose commit never landed, and one that is undone.
 
 The settler is warm, like the handler's supervisor, or a fresh process. The table has a short or a long log, and few or
-many files besides the write's. The S3, in its own process, takes half a second to list a page of 100,000 keys: for
-large tables, compare the requests.
+many files besides the write's, in SeaweedFS: how it lists is not ours.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 import uuid
-from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-from unittest.mock import patch
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 from safewriter.block.claim import Claimer
 from safewriter.deadline import epoch_ms
@@ -30,17 +22,19 @@ from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint, Status
 from safewriter.settle.recovery import Cause, Evidence, Recovery
 from safewriter.tables.session import TableState
-from tests.lab.processes import Child
+from tests.lab.bench.requests import Noted, listings, verdict_ns
+from tests.lab.bench.settle_server import CHECKPOINTS, LAKE, served
+from tests.lab.bench.settler import settled_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from safewriter.record.document import Checkpoint
+    from scripts.emulator.seaweedfs import SeaweedFS
+    from tests.lab.bench.settler import Measured
 
 __all__ = ["DeltaSettleRow", "measure_delta"]
 
-_LAKE: Final = "bench-lake"
-_CHECKPOINTS: Final = "bench-checkpoints"
 _WARM_UP: Final = 3
 _CHECKSUM: Final = '{"protocol":{"minReaderVersion":1,"minWriterVersion":2},"metadata":{"configuration":{}}}'
 """What Spark writes beside each version."""
@@ -49,10 +43,13 @@ _INFO: Final = '{"commitInfo":{"operation":"WRITE","operationParameters":{"mode"
 
 @dataclass(frozen=True, slots=True)
 class DeltaSettleRow:
-    """Medians in milliseconds over `rounds` dead writes; `requests`: those of one settling, with its clean-up.
+    """Medians in milliseconds over `rounds` dead writes, and of a third as many in processes of their own.
 
-    `verdict_ms`: until S3 has stored the verdict. `done_ms`: until the attempt's files and markers are deleted, too.
-    `fresh_ms`: both, in a process that does nothing else, with the loading of its libraries.
+    `verdict_ms`: until S3 has stored the verdict. `done_ms`: until the attempt's files and markers are deleted, too;
+    `done_cpu_ms`: the settler's CPU time, user and system. `done_ratio`: `done_ms` by that on the smallest table.
+    `fresh_ms`, `fresh_cpu_ms`: `done` since the start of a process that does nothing else; `ready_ms` and
+    `ready_cpu_ms` of them until Python, the libraries and a client of S3 are there. `requests`, `listings`,
+    `received_bytes`: those of one settling.
     """
 
     outcome: str
@@ -62,8 +59,15 @@ class DeltaSettleRow:
     verdict_ms: float
     verdict_ms_max: float
     done_ms: float
+    done_cpu_ms: float
     fresh_ms: float
+    fresh_cpu_ms: float
+    ready_ms: float
+    ready_cpu_ms: float
     requests: int
+    listings: int
+    received_bytes: int
+    done_ratio: float = 1.0
 
 
 def measure_delta(
@@ -73,52 +77,54 @@ def measure_delta(
     progress: Callable[[int], None] = lambda _: None,
 ) -> tuple[DeltaSettleRow, ...]:
     """Settle `rounds` dead writes of each kind, on a small and on a large table; `progress` gets the number of rows."""
-    rows = []
-    for length, count in zip(versions, files, strict=True):
-        with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-bench-")))
-            s3 = stack.enter_context(Child("tests.lab.bench.s3_server", (_LAKE, _CHECKPOINTS), folder))
-            stack.enter_context(patch.dict(os.environ, s3.ready["environment"]))
-            bench = _Bench(s3, length, count)
+    rows: list[DeltaSettleRow] = []
+    with served() as server:
+        for length, count in zip(versions, files, strict=True):
+            bench = _Bench(server, length, count)
             for undone in (False, True):
-                rows.append(bench.row(rounds, undone=undone))
+                row = bench.row(rounds, undone=undone)
+                first = next((one for one in rows if one.outcome == row.outcome), row)
+                rows.append(replace(row, done_ratio=row.done_ms / first.done_ms))
                 progress(len(rows))
     return tuple(rows)
 
 
 class _Bench:
-    def __init__(self, s3: Child, versions: int, files: int) -> None:
-        self.s3 = s3
+    def __init__(self, server: SeaweedFS, versions: int, files: int) -> None:
+        self.server = server
         self.versions = versions
         self.files = files
-        self.table = canonical_table(f"s3a://{_LAKE}/t")
+        self.name = f"t{versions}"
+        self.table = canonical_table(f"s3a://{LAKE}/{self.name}")
         self.lake = table_store(str(self.table))
-        self.checkpoints = Checkpoints(open_store(Location(_CHECKPOINTS)))
-        self._fill("t/_delta_log/{:020}.json", versions, _INFO + "\n")
-        self._fill("t/_delta_log/{:020}.crc", versions, _CHECKSUM)
-        self._fill("t/part-{:05}-c000.snappy.parquet", files, "")
+        self.checkpoints = Checkpoints(open_store(Location(CHECKPOINTS)))
+        self._fill("_delta_log/{:020}.json", versions, _INFO + "\n")
+        self._fill("_delta_log/{:020}.crc", versions, _CHECKSUM)
+        self._fill("part-{:05}-c000.snappy.parquet", files, "rows")
         self.head = versions - 1
 
     def _fill(self, name: str, count: int, body: str, ahead_s: int = 0) -> None:
-        self.s3.ask(fill=name, bucket=_LAKE, count=count, body=body, ahead_s=ahead_s)
-        self.s3.answer()
+        keys = [f"{self.name}/{name.format(number)}" for number in range(count)]
+        self.server.load(LAKE, keys, body.encode(), ahead_s=ahead_s)
 
     def row(self, rounds: int, *, undone: bool) -> DeltaSettleRow:
         recovery = Recovery(self.checkpoints, table_store, clock=epoch_ms)
-        verdicts, done, trace = [], [], list[Any]()
+        verdicts, done, cpu = [], [], []
+        noted = Noted()
         for turn in range(-_WARM_UP, rounds):
             key = self._die(undone=undone)
-            self.s3.ask(latency_ms=0)
-            self.s3.answer()
-            began = time.monotonic_ns()
+            noted.requests.clear()
+            began, spent = time.monotonic_ns(), time.process_time()
             settled = recovery.settle(key, Cause.KILLED, Evidence(1, requests_ended=True))
-            ended = time.monotonic_ns()
-            trace = self._trace()
+            ended, spent = time.monotonic_ns(), time.process_time() - spent
             self._check(None if settled is None else settled.document)
             self.head += 2 if undone else 1  # the commit and its revert, or the fence
             if turn >= 0:
-                verdicts.append((_verdict(trace, undone=undone) - began) / 1e6)
+                verdicts.append((verdict_ns(noted.requests, undone=undone) - began) / 1e6)
                 done.append((ended - began) / 1e6)
+                cpu.append(spent * 1000)
+        requests, listed = len(noted.requests), listings(noted.requests)
+        alone = [self._alone(undone=undone) for _ in range(max(1, rounds // 3))]
         return DeltaSettleRow(
             outcome="undone" if undone else "never landed",
             versions=self.versions,
@@ -127,20 +133,22 @@ class _Bench:
             verdict_ms=statistics.median(verdicts),
             verdict_ms_max=max(verdicts),
             done_ms=statistics.median(done),
-            fresh_ms=self._fresh_ms(undone=undone),
-            requests=len(trace),
+            done_cpu_ms=statistics.median(cpu),
+            fresh_ms=statistics.median(one.done_ms for one in alone),
+            fresh_cpu_ms=statistics.median(one.done_cpu_ms for one in alone),
+            ready_ms=statistics.median(one.ready_ms for one in alone),
+            ready_cpu_ms=statistics.median(one.ready_cpu_ms for one in alone),
+            requests=requests,
+            listings=listed,
+            received_bytes=alone[-1].received_bytes,
         )
 
-    def _fresh_ms(self, *, undone: bool) -> float:
-        key = self._die(undone=undone)
-        line = [sys.executable, "-P", "-m", "tests.lab.bench.settler", _CHECKPOINTS, key]
-        path = {"PYTHONPATH": os.pathsep.join(sys.path)}
-        done = subprocess.run(line, env={**os.environ, **path}, capture_output=True, text=True, check=True)
+    def _alone(self, *, undone: bool) -> Measured:
+        found = settled_alone(CHECKPOINTS, self._die(undone=undone), {})
         self.head += 2 if undone else 1
-        found = json.loads(done.stdout)
-        if found["status"] != Status.ROLLED_BACK:
+        if found.status != Status.ROLLED_BACK:
             raise RuntimeError(f"the write was not rolled back: {found}")
-        return float(found["verdict_ms"])
+        return found
 
     @staticmethod
     def _check(document: Checkpoint | None) -> None:
@@ -148,7 +156,13 @@ class _Bench:
             raise RuntimeError(f"the write was not rolled back: {document}")
 
     def _die(self, *, undone: bool) -> str:
-        """Claim a write and put a file of it; with `undone` its commit lands, too. Return its key."""
+        """Claim a write behind a version of Spark's, and put a file of it; with `undone` its commit lands, too.
+
+        Return its key.
+        """
+        self.head += 1
+        self.lake.put(f"_delta_log/{self.head:020}.json", f"{_INFO}\n".encode())
+        self.lake.put(f"_delta_log/{self.head:020}.crc", _CHECKSUM.encode())
         write = Write(Run(uuid.uuid4().hex, "bench", "bench", "bench"), self.table, "delta", None)
         point = CommitPoint.SUCCESS if undone else CommitPoint.WRITE
         attempt = Attempt.draw()
@@ -158,22 +172,10 @@ class _Bench:
         claimer.claim(TableState(self.head, "id", (), {}))
         name = f"{attempt.file_prefix(write.key, 1)}part-00000-c000.snappy.parquet"
         # Usually younger than the version before it, by the second; a clean-up reads more of the log if it is not.
-        self._fill(f"t/{name}", 1, "rows", ahead_s=1)
+        self._fill(name, 1, "rows", ahead_s=1)
         if undone:
             add = {"path": name, "partitionValues": {}, "size": 4, "modificationTime": 1, "dataChange": True}
             txn = {"appId": write.key, "version": 1, "lastUpdated": 1}
             lines = [_INFO, json.dumps({"txn": txn}), json.dumps({"add": add})]
             self.lake.put(f"_delta_log/{self.head + 1:020}.json", "\n".join(lines).encode())
         return write.key
-
-    def _trace(self) -> list[Any]:
-        self.s3.ask(trace=True)
-        return list(self.s3.answer()["trace"])
-
-
-def _verdict(trace: list[Any], *, undone: bool) -> int:
-    """Return when S3 stored the verdict: an undo writes the document twice."""
-    puts = [
-        ended for operation, _, key, _, ended in trace if operation == "PutObject" and key.startswith("checkpoints/")
-    ]
-    return int(puts[1 if undone else 0])

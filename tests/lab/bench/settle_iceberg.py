@@ -1,7 +1,8 @@
-"""Measure a verdict on a dead Iceberg write without Java: a settler reads the table and fences the attempt off.
+"""Measure a verdict on a dead Iceberg write without Java: a settler reads the table and fences the attempt off, and
+deletes the file that the attempt has left.
 
-In turn with it, the catalog's own time for a read and a commit; and the verdict's time in a process of its own on
-tables of many snapshots. One SQL catalog and one embedded S3, both in this process.
+In turn with it, the catalog's own time for a read and a commit; and the verdict's time in a process of its own. One SQL
+catalog, and SeaweedFS.
 """
 
 from __future__ import annotations
@@ -9,14 +10,11 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
-from unittest.mock import patch
 
 from safewriter.block.claim import Claimer
 from safewriter.deadline import epoch_ms
@@ -25,12 +23,15 @@ from safewriter.objects.location import Location
 from safewriter.objects.s3 import open_store, table_store
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint, Status
-from safewriter.settle.recovery import Cause, Recovery
+from safewriter.settle.recovery import Cause, Evidence, Recovery
+from safewriter.tables.iceberg.metadata import data_folder
 from safewriter.tables.iceberg.name import TableName
+from safewriter.tables.iceberg.table import name_of
 from safewriter.tables.session import TableState
-from soal.testing.s3.embedded import EmbeddedS3
 from tests.lab.bench.history import lengthen
-from tests.lab.bench.settler import Measured
+from tests.lab.bench.requests import Noted, listings, received_bytes, verdict_ns
+from tests.lab.bench.settle_server import CHECKPOINTS, LAKE, served
+from tests.lab.bench.settler import settled_alone
 from tests.support.iceberg_writer import IDS, add, open_catalog
 
 if TYPE_CHECKING:
@@ -38,85 +39,119 @@ if TYPE_CHECKING:
 
     from pyiceberg.table import Table
 
+    from tests.lab.bench.settler import Measured
+
 __all__ = ["IcebergSettleRow", "measure_iceberg"]
 
-_LAKE: Final = "bench-lake"
-_CHECKPOINTS: Final = "bench-checkpoints"
 _WARM_UP: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class IcebergSettleRow:
-    """Medians in milliseconds over `rounds` dead writes that are fenced off, on a table of `snapshots` snapshots.
+    """Medians in milliseconds over `rounds` dead writes that are fenced off, on a table of `snapshots` snapshots, and
+    of a third as many in processes of their own.
 
-    `beyond_ms` is the verdict's time without the catalog's own: two reads (`look_ms`) and one commit (`commit_ms`). For
-    a table of many snapshots: `verdict_ms` with the loading of the libraries, the peak memory and the requests of a
-    process that does nothing else.
+    `verdict_ms`: until S3 has stored the verdict. `done_ms`: until the attempt's files and markers are deleted, too;
+    `done_cpu_ms`: the settler's CPU time, user and system. `done_ratio`: `done_ms` by that on the smallest table.
+    `look_ms`, `commit_ms`: a read and a commit of pyiceberg on the smallest table, in turn with the verdicts.
+    `fresh_ms`, `fresh_cpu_ms`: `done` since the start of a process that does nothing else, whose memory is `peak_mb`
+    at most; `ready_ms` and `ready_cpu_ms` of them until Python, the libraries that every settler needs and a client of
+    S3 are there. The rest of these is the catalog's library and the table. `requests`, `listings`,
+    `received_bytes`: those of one settling.
     """
 
     snapshots: int
     rounds: int
     verdict_ms: float
     verdict_ms_max: float
+    done_ms: float
+    done_cpu_ms: float
+    fresh_ms: float
+    fresh_cpu_ms: float
+    ready_ms: float
+    ready_cpu_ms: float
+    peak_mb: float
+    requests: int
+    listings: int
+    received_bytes: int
     look_ms: float | None = None
     commit_ms: float | None = None
-    beyond_ms: float | None = None
-    peak_mb: float | None = None
-    metadata_reads: int | None = None
-    listings: int | None = None
+    done_ratio: float = 1.0
 
 
 def measure_iceberg(
-    rounds: int = 20, snapshots: Sequence[int] = (1_000, 10_000), progress: Callable[[int], None] = lambda _: None
+    rounds: int = 20, snapshots: Sequence[int] = (1, 1_000, 10_000), progress: Callable[[int], None] = lambda _: None
 ) -> tuple[IcebergSettleRow, ...]:
-    """Settle `rounds` dead writes, and one on each table of `snapshots` snapshots; `progress` gets the number done."""
-    with (
-        EmbeddedS3(buckets=(_LAKE, _CHECKPOINTS)) as s3,
-        tempfile.TemporaryDirectory(prefix="soal-bench-") as folder,
-        patch.dict(os.environ, s3.environment()),
-    ):
-        bench = _Bench(s3, folder)
-        few = bench.measure(bench.table("few"), rounds, progress)
-        return (few, *(bench.measure_alone(bench.table(f"of_{count}"), count) for count in snapshots))
+    """Settle `rounds` dead writes on each table of `snapshots` snapshots; `progress` gets the number of tables."""
+    rows: list[IcebergSettleRow] = []
+    with served(), tempfile.TemporaryDirectory(prefix="soal-bench-") as folder:
+        bench = _Bench(folder)
+        for count in snapshots:
+            row = bench.row(count, rounds)
+            rows.append(replace(row, done_ratio=row.done_ms / (rows[0] if rows else row).done_ms))
+            progress(len(rows))
+    return tuple(rows)
 
 
 class _Bench:
-    def __init__(self, s3: EmbeddedS3, folder: str) -> None:
-        self.s3 = s3
-        self.where = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/bench.db", "warehouse": f"s3://{_LAKE}/w"}
-        os.environ["PYICEBERG_CATALOG__BENCH__URI"] = f"sqlite:///{folder}/bench.db"  # by which settlers reach it
+    def __init__(self, folder: str) -> None:
+        self.where = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/bench.db", "warehouse": f"s3://{LAKE}/w"}
+        prefix = "spark.sql.catalog.bench"
+        settings = {f"{prefix}.{name}": value for name, value in self.where.items()}
+        self.settings = {prefix: "org.apache.iceberg.spark.SparkCatalog", **settings}
         self.catalog = open_catalog("bench", self.where)
-        self.checkpoints = Checkpoints(open_store(Location(_CHECKPOINTS)))
+        self.checkpoints = Checkpoints(open_store(Location(CHECKPOINTS)))
 
-    def table(self, name: str) -> TableName:
-        """Create a table with one snapshot."""
-        found = TableName.parse(f"bench.db.{name}")
+    def table(self, snapshots: int) -> TableName:
+        """Create a table with so many snapshots."""
+        found = TableName.parse(f"bench.db.of_{snapshots}")
         table = self.catalog.create_table(found.identifier, IDS)
         add(table, "main", f"{table.metadata.location}/data/first.parquet")
+        if snapshots > 1:
+            lengthen(self.load(found), snapshots)
         return found
 
     def load(self, name: TableName) -> Table:
         return self.catalog.load_table(name.identifier)
 
-    def measure(self, name: TableName, rounds: int, progress: Callable[[int], None]) -> IcebergSettleRow:
-        verdicts, looks, commits = [], [], []
+    def row(self, snapshots: int, rounds: int) -> IcebergSettleRow:
+        name = self.table(snapshots)
+        verdicts, done, cpu, looks, commits = [], [], [], [], []
+        noted = Noted()
         for turn in range(-_WARM_UP, rounds):
-            look_ms, commit_ms = self.catalog_alone(name)
-            verdict_ms = self.verdict(name)
+            catalog_alone = self.catalog_alone(name) if snapshots == 1 else (0.0, 0.0)
+            key = self._die(name)
+            noted.requests.clear()
+            began, spent = time.monotonic_ns(), time.process_time()
+            settled = self._recovery().settle(key, Cause.KILLED, Evidence(1, requests_ended=True))
+            ended, spent = time.monotonic_ns(), time.process_time() - spent
+            if settled is None or settled.document.status is not Status.ROLLED_BACK:
+                raise RuntimeError(f"the write was not fenced off: {settled}")
             if turn >= 0:
-                verdicts.append(verdict_ms)
-                looks.append(look_ms)
-                commits.append(commit_ms)
-                progress(turn + 1)
-        middle, look_ms, commit_ms = (statistics.median(taken) for taken in (verdicts, looks, commits))
+                verdicts.append((verdict_ns(noted.requests, undone=False) - began) / 1e6)
+                done.append((ended - began) / 1e6)
+                cpu.append(spent * 1000)
+                looks.append(catalog_alone[0])
+                commits.append(catalog_alone[1])
+        requests = tuple(noted.requests)
+        alone = [self._alone(name) for _ in range(max(1, rounds // 3))]
         return IcebergSettleRow(
-            snapshots=1,
+            snapshots=snapshots,
             rounds=rounds,
-            verdict_ms=middle,
+            verdict_ms=statistics.median(verdicts),
             verdict_ms_max=max(verdicts),
-            look_ms=look_ms,
-            commit_ms=commit_ms,
-            beyond_ms=middle - 2 * look_ms - commit_ms,
+            done_ms=statistics.median(done),
+            done_cpu_ms=statistics.median(cpu),
+            fresh_ms=statistics.median(one.done_ms for one in alone),
+            fresh_cpu_ms=statistics.median(one.done_cpu_ms for one in alone),
+            ready_ms=statistics.median(one.ready_ms for one in alone),
+            ready_cpu_ms=statistics.median(one.ready_cpu_ms for one in alone),
+            peak_mb=max(one.peak_mb for one in alone),
+            requests=len(requests),
+            listings=listings(requests),
+            received_bytes=received_bytes(requests),
+            look_ms=statistics.median(looks) if snapshots == 1 else None,
+            commit_ms=statistics.median(commits) if snapshots == 1 else None,
         )
 
     def catalog_alone(self, name: TableName) -> tuple[float, float]:
@@ -128,49 +163,26 @@ class _Bench:
             change.set_properties({"turn": uuid.uuid4().hex})
         return (looked - began) / 1e6, (time.monotonic_ns() - looked) / 1e6
 
-    def verdict(self, name: TableName) -> float:
-        """Claim a write, as an attempt that then dies, settle it, and return the milliseconds."""
-        key = self._die(name)
-        began = time.monotonic_ns()
-        settled = self._recovery().settle(key, Cause.KILLED)
-        taken_ms = (time.monotonic_ns() - began) / 1e6
-        if settled is None or settled.document.status is not Status.ROLLED_BACK:
-            raise RuntimeError(f"the write was not fenced off: {settled}")
-        return taken_ms
-
-    def measure_alone(self, name: TableName, snapshots: int) -> IcebergSettleRow:
-        """Settle a dead write to a table with `snapshots` snapshots, in a process of its own."""
-        lengthen(self.load(name), snapshots)
-        key = self._die(name)
-        length = len(self.s3.trace())
-        line = [sys.executable, "-P", "-m", "tests.lab.bench.settler", _CHECKPOINTS, key]
-        done = subprocess.run(line, env=_with_path(), capture_output=True, text=True, check=True)
-        settled = Measured(**json.loads(done.stdout))
-        if settled.status != Status.ROLLED_BACK:
-            raise RuntimeError(f"the write was not fenced off: {settled}")
-        asked = [one.operation for one in self.s3.trace()[length:] if one.bucket == _LAKE]
-        return IcebergSettleRow(
-            snapshots=snapshots,
-            rounds=1,
-            verdict_ms=settled.verdict_ms,
-            verdict_ms_max=settled.verdict_ms,
-            peak_mb=settled.peak_mb,
-            metadata_reads=asked.count("GetObject"),
-            listings=sum(one.startswith("List") for one in asked),
-        )
+    def _alone(self, name: TableName) -> Measured:
+        variables = {"SOAL_CONF": json.dumps(self.settings), "HOME": os.environ.get("HOME", "/")}
+        found = settled_alone(CHECKPOINTS, self._die(name), variables)
+        if found.status != Status.ROLLED_BACK:
+            raise RuntimeError(f"the write was not fenced off: {found}")
+        return found
 
     def _die(self, name: TableName) -> str:
+        """Claim a write, as an attempt that then dies, and leave a file of it. Return its key."""
         write = Write(Run(uuid.uuid4().hex, "bench", "bench", "bench"), name, "iceberg", None)
         claimer = Claimer(self.checkpoints, self._recovery(), write, Attempt.draw(), CommitPoint.WRITE, None)
         claimer.announce()
-        metadata = self.load(name).metadata
+        table = self.load(name)
+        metadata = table.metadata
         head = metadata.refs["main"].snapshot_id
-        claimer.claim(TableState(head, str(metadata.table_uuid), (), {}, catalog=self.where))
+        state = TableState(head, str(metadata.table_uuid), (), {}, catalog=self.where)
+        attempt = claimer.claim(state).checkpoint.document.attempt
+        folder = data_folder({"location": metadata.location, "properties": metadata.properties}) / name_of(attempt)
+        table_store(f"s3://{folder.bucket}").put(f"{folder.key}/left.parquet", b"rows")
         return write.key
 
     def _recovery(self) -> Recovery:
-        return Recovery(self.checkpoints, table_store, clock=epoch_ms)
-
-
-def _with_path() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        return Recovery(self.checkpoints, table_store, clock=epoch_ms, spark_settings=self.settings)

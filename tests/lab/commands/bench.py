@@ -197,15 +197,17 @@ def settle(
     small: Annotated[bool, typer.Option("--small", help="Leave out the long logs and the large tables.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Measure the time of a verdict on a dead write without Java, on either format, on small and large tables."""
+    """Measure the time of a verdict on a dead write without Java, on either format, on small and large tables, on
+    SeaweedFS.
+    """
     from tests.lab.bench import settle_delta, settle_iceberg
 
     out = Output(as_json=as_json)
     sizes = 1 if small else 2
     with _progress(out, "kinds of write on Delta", 2 * sizes) as done:
         delta = settle_delta.measure_delta(rounds, (10, 10_000)[:sizes], (100, 100_000)[:sizes], done)
-    with _progress(out, "verdicts on Iceberg", rounds) as done:
-        iceberg = settle_iceberg.measure_iceberg(rounds, () if small else (1_000, 10_000), done)
+    with _progress(out, "tables of Iceberg", 1 if small else 3) as done:
+        iceberg = settle_iceberg.measure_iceberg(rounds, (1,) if small else (1, 1_000, 10_000), done)
     rows = {"delta": [asdict(row) for row in delta], "iceberg": [asdict(row) for row in iceberg]}
     told(out, View(rows, (_rows(delta), _rows(iceberg))))
 

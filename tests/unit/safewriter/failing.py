@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from safewriter.objects import ListedObject, ObjectStore, PreconditionFailed, StoredObject, StoreError, Upload
+from safewriter.objects.store import PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -147,9 +148,11 @@ class _Store:
         blocks = self._network.call(Sent("get", key, mutates=False), lambda: tuple(self._inner.stream(key) or ()))
         return iter(blocks) if blocks else None
 
-    def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
+    def list(self, prefix: str, *, start_after: str = "", at_once: int = PAGE) -> Iterator[ListedObject]:
         sent = Sent("list", prefix, mutates=False)
-        yield from self._network.call(sent, lambda: tuple(self._inner.list(prefix, start_after=start_after)))
+        yield from self._network.call(
+            sent, lambda: tuple(self._inner.list(prefix, start_after=start_after, at_once=at_once))
+        )
 
     def uploads(self, prefix: str) -> Iterator[Upload]:
         yield from self._network.call(

@@ -58,8 +58,8 @@ class Objects:
 
     def versions(self, after: int) -> list[tuple[int, int]]:
         """List the versions behind one, with their times in milliseconds. Raises `JavaError`."""
-        start = {"StartAfter": key_of(after)} if after >= 0 else {}
-        page = _tried(lambda: self.client.list_objects_v2(Bucket=LAKE, Prefix=f"{ROOT}/_delta_log/", **start))
+        start = key_of(after) if after >= 0 else ""
+        page = _tried(lambda: self.client.list_objects_v2(Bucket=LAKE, Prefix=f"{ROOT}/_delta_log/", StartAfter=start))
         found = ((slot_of(row["Key"]), row["LastModified"]) for row in page["Contents"])
         return [(slot, int(moment.timestamp() * 1000)) for slot, moment in found if slot is not None]
 

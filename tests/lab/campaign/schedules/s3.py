@@ -136,14 +136,23 @@ class Client:
 
         return self._sent("DeleteObjects", "delete", str(len(Delete["Objects"])), apply)
 
-    def list_objects_v2(self, Bucket: str, Prefix: str, StartAfter: str = "") -> Any:  # noqa: N803
+    def list_objects_v2(
+        self,
+        Bucket: str,  # noqa: N803
+        Prefix: str,  # noqa: N803
+        StartAfter: str = "",  # noqa: N803
+        MaxKeys: int = 1000,  # noqa: N803
+        ContinuationToken: str = "",  # noqa: N803
+    ) -> Any:
         def apply() -> Any:
             objects = self._s3.bucket(Bucket)
+            keys = [*self._s3.listed(Bucket, Prefix, ContinuationToken or StartAfter)]
             rows = [
                 {"Key": key, "Size": len(objects[key].body), "LastModified": _moment(objects[key].modified_ms)}
-                for key in self._s3.listed(Bucket, Prefix, StartAfter)
+                for key in keys[:MaxKeys]
             ]
-            return {"Contents": rows, "IsTruncated": False}
+            more = {"NextContinuationToken": keys[MaxKeys - 1]} if len(keys) > MaxKeys else {}
+            return {"Contents": rows, "IsTruncated": bool(more), **more}
 
         return self._sent("ListObjectsV2", "list", Prefix, apply)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -295,6 +296,16 @@ def test_a_store_without_batches_deletes_one_object_after_the_other(stubbed: Stu
     for key in ("a", "b"):
         stubbed.answers.add_response("delete_object", {}, {"Bucket": "bucket", "Key": key})
     stubbed.store.delete_all(["a", "b"])
+
+
+def test_a_list_asks_for_as_many_keys_at_once_as_its_caller_wants(stubbed: Stubbed) -> None:
+    """A short first page tells as much of a large folder as a long one; the next page begins behind it."""
+    rows = [{"Key": key, "Size": 0, "LastModified": datetime(2026, 1, 1, tzinfo=UTC)} for key in ("a1", "a2")]
+    answer = {"IsTruncated": True, "NextContinuationToken": "t", "Contents": rows}
+    asked = {"Bucket": "bucket", "Prefix": "a", "MaxKeys": 2}
+    stubbed.answers.add_response("list_objects_v2", answer, {**asked, "StartAfter": "a0"})
+    stubbed.answers.add_response("list_objects_v2", {"IsTruncated": False}, {**asked, "ContinuationToken": "t"})
+    assert [one.key for one in stubbed.store.list("a", start_after="a0", at_once=2)] == ["a1", "a2"]
 
 
 def test_uploads_are_listed_by_names_that_any_xml_can_hold(stubbed: Stubbed) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.errors import UsageError
+from safewriter.objects.store import PAGE
 from safewriter.record import checkpoints
 from safewriter.record.announcements import announcements
 from safewriter.record.document import CommitPoint, Status
@@ -104,8 +105,8 @@ def test_more_markers_than_attempts_can_have_put_are_not_listed(
         world.bucket.put(f"open/{world.key}/{number}", b"{}")
     list_all = world.bucket.list
 
-    def counted(prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
-        for entry in list_all(prefix, start_after=start_after):
+    def counted(prefix: str, *, start_after: str = "", at_once: int = PAGE) -> Iterator[ListedObject]:
+        for entry in list_all(prefix, start_after=start_after, at_once=at_once):
             listed.append(entry.key)
             yield entry
 

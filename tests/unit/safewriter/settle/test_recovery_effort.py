@@ -52,7 +52,7 @@ def test_secrets_of_a_catalog_are_handed_to_who_opens_tables() -> None:
     assert world.recovery().settling.secrets == {}
 
 
-def test_a_table_is_opened_once_for_all_rounds() -> None:
+def test_a_table_is_opened_once_for_all_rounds_and_the_clean_up() -> None:
     """A lost compare-and-swap begins a new round, which reuses the log that was read."""
     world = World()
     world.job().begin()
@@ -68,7 +68,7 @@ def test_a_table_is_opened_once_for_all_rounds() -> None:
 
     assert stored is not None
     assert stored.document.status is Status.ROLLED_BACK
-    assert len(opened) == 2  # settle's own, and that of the clean-up after it
+    assert len(opened) == 1
 
 
 def test_a_verdict_is_dated_and_a_step_on_the_way_is_not() -> None:

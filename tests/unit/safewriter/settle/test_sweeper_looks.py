@@ -9,6 +9,7 @@ import pytest
 
 from safewriter.identity import Attempt
 from safewriter.objects import StoreError
+from safewriter.objects.store import PAGE
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint, Status
 from safewriter.record.marker import Marker
@@ -178,8 +179,8 @@ def keys_of_a_slow_sweep(world: World, draw: float) -> list[str]:
     """Sweep while the listing takes a second for each marker."""
     list_all = world.bucket.list
 
-    def listed(prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
-        for entry in list_all(prefix, start_after=start_after):
+    def listed(prefix: str, *, start_after: str = "", at_once: int = PAGE) -> Iterator[ListedObject]:
+        for entry in list_all(prefix, start_after=start_after, at_once=at_once):
             yield entry
             world.sleep(1)
 

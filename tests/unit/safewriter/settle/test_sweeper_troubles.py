@@ -10,6 +10,7 @@ import pytest
 
 from safewriter.identity import Attempt
 from safewriter.objects import ListedObject, StoreError
+from safewriter.objects.store import PAGE
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint, Status
 from safewriter.record.marker import Marker
@@ -122,10 +123,10 @@ def test_a_sweep_whose_leases_cannot_be_listed_is_a_sweep(caplog: pytest.LogCapt
     world.owner_dies()
 
     class Unlistable(MemoryObjectStore):
-        def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
+        def list(self, prefix: str, *, start_after: str = "", at_once: int = PAGE) -> Iterator[ListedObject]:
             if prefix == "leases/":
                 raise StoreError("AccessDenied", denied=True)
-            return super().list(prefix, start_after=start_after)
+            return super().list(prefix, start_after=start_after, at_once=at_once)
 
     bucket = Unlistable(world.now)
     bucket._objects = world.bucket._objects

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -10,13 +12,16 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from scripts.emulator import seaweedfs
 from scripts.emulator.s3_backends import BACKENDS, opened_backend
+from scripts.emulator.seaweedfs import SeaweedFS
 from soal.local.names import REGION
 from soal.testing.s3.backend import Moto
 from soal.testing.s3.embedded import EmbeddedS3
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from mypy_boto3_s3 import S3Client
 
@@ -136,3 +141,29 @@ def test_a_reset_leaves_nothing(server: EmbeddedS3, client: S3Client) -> None:
     server.reset()
     assert server.keys(LAKE) == ()
     assert [one["Name"] for one in client.list_buckets()["Buckets"]] == [LAKE]
+
+
+def test_many_objects_are_loaded_without_a_request_for_each() -> None:
+    """They are as if clients had put them, up to the last one, and dated as the caller says."""
+    with SeaweedFS() as backend, EmbeddedS3(buckets=(LAKE,), backend=backend) as s3:
+        before = datetime.now(UTC) + timedelta(seconds=3599)
+        backend.load(LAKE, [f"t/{number:03}" for number in range(300)], b"body")
+        backend.load(LAKE, ["u/later"], b"later" * 100, ahead_s=3600)
+        assert s3.keys(LAKE) == (*(f"t/{number:03}" for number in range(300)), "u/later")
+        found = s3.client().get_object(Bucket=LAKE, Key="t/299")
+        assert (found["ETag"], found["Body"].read()) == (f'"{hashlib.md5(b"body").hexdigest()}"', b"body")  # noqa: S324
+        later = s3.client().get_object(Bucket=LAKE, Key="u/later")
+        assert later["Body"].read() == b"later" * 100
+        assert before <= later["LastModified"] <= before + timedelta(seconds=60)
+        s3.client().delete_object(Bucket=LAKE, Key="t/000")
+        assert s3.keys(LAKE)[0] == "t/001"
+
+
+def test_objects_that_the_server_does_not_take_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its shell says so, and goes on."""
+    shell = tmp_path / "weed"
+    shell.write_text("#!/bin/sh\nread command\necho error: no filer\nread command\n")
+    shell.chmod(0o755)
+    monkeypatch.setattr(seaweedfs, "_PROGRAM", shell)
+    with pytest.raises(RuntimeError, match=r"did not take lake's objects: error: no filer"):
+        SeaweedFS().load(LAKE, ["t/0"], b"")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.objects import Upload
+from safewriter.objects.store import PAGE
 from safewriter.settle.recovery import Cause
 from soal.orphans.log_actions import SharedFolderError, UnreadableLogError
 from tests.unit.safewriter.delta_log import File, creation
@@ -29,8 +30,8 @@ class Interrupted:
     def __getattr__(self, name: str) -> object:
         return getattr(self._inner, name)
 
-    def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
-        yield from self._inner.list(prefix, start_after=start_after)
+    def list(self, prefix: str, *, start_after: str = "", at_once: int = PAGE) -> Iterator[ListedObject]:
+        yield from self._inner.list(prefix, start_after=start_after, at_once=at_once)
         if start_after if self._at_the_log else not prefix:
             self._happens()
 

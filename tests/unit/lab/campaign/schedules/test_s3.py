@@ -66,7 +66,7 @@ def answer_of(store: ObjectStore, *, verb: int, key: str, body: bytes, etag: str
         case 4:
             return store.delete_all(KEYS[: len(body)])
         case _:
-            return [*store.list(key[:1], start_after=key)]
+            return [*store.list(key[:1], start_after=key, at_once=len(body))]
 
 
 def test_it_answers_as_the_store_of_other_tests(world: Simulation, s3: S3) -> None:

@@ -68,8 +68,8 @@ def test_the_notices_are_looked_for_before_the_manifest(world: World, monkeypatc
         goes()
         return found
 
-    def listed(prefix: str) -> Any:
-        found = list(listing(prefix))
+    def listed(prefix: str, **more: Any) -> Any:
+        found = list(listing(prefix, **more))
         monkeypatch.undo()
         goes()
         return found
@@ -115,7 +115,7 @@ def test_a_rollback_that_nobody_can_vouch_for_says_so(world: World, monkeypatch:
         monkeypatch.setattr(world.bucket, "list", silent)
         return current
 
-    def silent(_: str) -> None:
+    def silent(_: str, **_more: Any) -> None:
         raise StoreError("no answer")
 
     monkeypatch.setattr(type(world.publisher), "point", pointed)

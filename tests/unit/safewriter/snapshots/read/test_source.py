@@ -45,9 +45,9 @@ def test_all_shards_are_looked_at_by_one_listing(bucket: Bucket, folder: Any, ma
     listings: list[str] = []
     listed = bucket.list
 
-    def noted(prefix: str) -> object:
+    def noted(prefix: str, **more: Any) -> object:
         listings.append(prefix)
-        return listed(prefix)
+        return listed(prefix, **more)
 
     bucket.list = noted  # type: ignore[method-assign, assignment]
     for name in ("shard.db2", "more/shard.db"):

@@ -87,7 +87,7 @@ def test_of_a_build_that_is_not_published_all_goes(store: MemoryObjectStore) -> 
 
 def test_time_is_asked_for_between_batches(store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the time runs out, whole batches are removed, and the error says how many objects."""
-    monkeypatch.setattr("safewriter.objects.store._BATCH", 1)
+    monkeypatch.setattr("safewriter.objects.store.PAGE", 1)
     answers = iter([True, True, False])
     before = keys(store)
     with pytest.raises(StoreError, match="out of time while cleaning up, 1 removed"):
@@ -97,11 +97,11 @@ def test_time_is_asked_for_between_batches(store: MemoryObjectStore, monkeypatch
 
 def test_objects_go_while_they_are_listed(store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not all keys are held in memory; the time is also checked if no key is the build's."""
-    monkeypatch.setattr("safewriter.objects.store._BATCH", 1)
+    monkeypatch.setattr("safewriter.objects.store.PAGE", 1)
     names = keys(store)
     done: list[str] = []
 
-    def listed(_: str) -> Iterator[ListedObject]:
+    def listed(_: str, **_more: object) -> Iterator[ListedObject]:
         for key in sorted(names):
             done.append("listed")
             yield ListedObject(key, 1, MOMENT)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from safewriter.objects import ListedObject, StoredObject, StoreError
+from safewriter.objects.store import PAGE
 from safewriter.tables.delta.commit import Signature
 from safewriter.tables.delta.history import DeltaHistory, _Listing
 from safewriter.tables.table import UndecidableError
@@ -275,15 +276,48 @@ def test_what_came_since_a_time_is_listed_from_the_last_checkpoint_on(
     listed: list[str] = []
     whole = world.lake.list
 
-    def noted(prefix: str, *, start_after: str = "") -> Any:
+    def noted(prefix: str, *, start_after: str = "", at_once: int = PAGE) -> Any:
         listed.append(start_after)
-        return whole(prefix, start_after=start_after)
+        return whole(prefix, start_after=start_after, at_once=at_once)
 
     monkeypatch.setattr(world.lake, "list", noted)
     found = DeltaHistory(world.lake, world.clock).since_ms(since_ms)
     assert [commit.version for commit in found] == [8, 9]
-    assert listed[0] == (f"_delta_log/{begins[0]:020}" if begins[0] is not None else "_delta_log/-0000000000000000001")
+    assert listed[0] == (f"_delta_log/{begins[0]:020}" if begins[0] is not None else "")
     assert len(listed) == len(begins)
+
+
+@pytest.mark.parametrize("near", [2_000, 1_999, 1_000, 2_010])
+def test_a_listing_goes_back_only_as_far_as_the_time(monkeypatch: pytest.MonkeyPatch, near: int) -> None:
+    """A clean-up knows a version near the oldest file; the log before it may be of any length."""
+    world = World(existing=False)
+    since_ms = 0
+    for version in range(2_001):
+        world.lake.put(f"_delta_log/{version:020}.json", b'{"commitInfo": {}}')
+        if version == 1_995:
+            world.sleep(60)
+            since_ms = world.clock()
+    listed: list[int] = []
+    whole = world.lake.list
+
+    def noted(prefix: str, **more: Any) -> Any:
+        entries = [*whole(prefix, **more)]
+        listed.append(len(entries))
+        return iter(entries)
+
+    monkeypatch.setattr(world.lake, "list", noted)
+    found = DeltaHistory(world.lake, world.clock).since_ms(since_ms, near=near)
+    assert [commit.version for commit in found] == [1_996, 1_997, 1_998, 1_999, 2_000]
+    assert sum(listed) <= (1_001 if near == 1_000 else 123)
+
+
+def test_a_listing_that_nothing_older_ends_is_that_of_the_whole_log() -> None:
+    """All versions count, however near the first of them is thought to be."""
+    world = World(existing=False)
+    since_ms = world.clock()
+    for version in range(200):
+        world.lake.put(f"_delta_log/{version:020}.json", b'{"commitInfo": {}}')
+    assert len(DeltaHistory(world.lake, world.clock).since_ms(since_ms, near=150)) == 200
 
 
 def test_a_version_of_the_same_second_counts_as_later() -> None:
@@ -341,7 +375,7 @@ def test_no_number_is_written_that_delta_cannot_read() -> None:
 class Long(MemoryObjectStore):
     """A log with very many empty versions, which are made on demand."""
 
-    def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
+    def list(self, prefix: str, *, start_after: str = "", at_once: int = PAGE) -> Iterator[ListedObject]:
         for version in range(1, 50_000):
             if (key := key_of(version)) > start_after and key.startswith(prefix):
                 yield ListedObject(key, 0, self._now())

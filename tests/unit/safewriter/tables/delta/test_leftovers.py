@@ -84,7 +84,7 @@ def test_unfinished_uploads_of_such_files_are_aborted() -> None:
 @pytest.mark.parametrize(("after", "left"), [("two of the list", 5), ("the list and two batches", 1)])
 def test_clean_up_stops_when_time_is_up(monkeypatch: pytest.MonkeyPatch, after: str, left: int) -> None:
     """An error says that work is left."""
-    monkeypatch.setattr("safewriter.objects.store._BATCH", 2)
+    monkeypatch.setattr("safewriter.objects.store.PAGE", 2)
     world = World()
     for number in range(5):
         world.lake.put(f"pre-{number}", b"")

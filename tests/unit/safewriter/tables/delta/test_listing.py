@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from safewriter.objects.store import PAGE as FULL
 from safewriter.tables.delta import listing
 from safewriter.tables.delta.leftovers import table_of
 from safewriter.tables.delta.listing import entries_without
@@ -38,15 +39,17 @@ keys = st.sets(st.builds(str.__add__, folders, names), max_size=60)
 
 
 class Counted(MemoryObjectStore):
-    """A store that counts the listed pages."""
+    """A store that counts the listed pages, and notes how many keys each may have."""
 
     def __init__(self) -> None:
         super().__init__()
         self.pages = 0
+        self.asked: list[int] = []
 
-    def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
+    def list(self, prefix: str, *, start_after: str = "", at_once: int = FULL) -> Iterator[ListedObject]:
         self.pages += 1
-        return super().list(prefix, start_after=start_after)
+        self.asked.append(at_once)
+        return super().list(prefix, start_after=start_after, at_once=at_once)
 
 
 def filled(found: set[str]) -> Counted:
@@ -94,8 +97,17 @@ def test_no_file_of_ours_is_left_out_and_no_table_inside(found: set[str]) -> Non
     ids=["files", "log", "Iceberg's metadata", "guarded files", "a partition", "deletion vectors"],
 )
 def test_many_files_of_others_cost_no_more_requests(others: list[str]) -> None:
-    """Five pages of them cost one, before ours and after them."""
+    """Five pages of them cost a short one, before ours and after them."""
     ours = {f"{OURS[0]}part-1-c000.parquet", f"zone=z/{OURS[1]}part-1-c000.parquet"}
     store = filled({*others, *ours})
     assert ours <= {one.key for one in entries_without(store, OURS)}
     assert store.pages <= 3
+    assert sum(store.asked) < FULL
+
+
+def test_where_there_is_nothing_to_jump_over_the_pages_are_soon_full() -> None:
+    """Short pages cost at most four requests beside a whole listing of a table with many partitions."""
+    store = filled({f"day={day:04}/{number}.parquet" for day in range(1_000) for number in range(5)})
+    assert sum(1 for _ in entries_without(store, OURS)) == 5_000
+    assert store.asked[-1] == FULL
+    assert store.pages <= 5 + 4

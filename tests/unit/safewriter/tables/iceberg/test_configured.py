@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,6 +19,9 @@ from safewriter.tables.iceberg.catalogs import configured
 from tests.support.listener import Listener
 from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.record.samples import attempt, document
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 REST = {"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog", "spark.sql.catalog.lake.type": "rest"}
 OWN = {**REST, "spark.sql.catalog.lake.uri": "https://own"}
@@ -102,3 +109,40 @@ def test_a_hostile_document_gets_no_request(monkeypatch: pytest.MonkeyPatch, tol
     assert found.action is Action.FAILED
     assert "PYICEBERG_CATALOG__LAKE__URI" in str(found.problem)
     assert listener.heard == b""
+
+
+@pytest.mark.parametrize("place", ["PYICEBERG_HOME", "HOME", "."])
+def test_pyiceberg_s_own_file_names_the_catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """Wherever pyiceberg looks for it, also if no variable is set."""
+    monkeypatch.setenv("HOME", str(tmp_path / "no home"))
+    monkeypatch.chdir(tmp_path if place == "." else "/")
+    if place != ".":
+        monkeypatch.setenv(place, str(tmp_path))
+    (tmp_path / ".pyiceberg.yaml").write_text("catalog:\n  lake:\n    uri: https://here\n", encoding="utf-8")
+    assert configured("lake", {}, {}) == {"uri": "https://here", "type": "rest"}
+
+
+def test_a_database_is_reached_without_pyiceberg(tmp_path: Path) -> None:
+    """A settler in a new process would spend most of its time on that import."""
+    conf = {
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lake.type": "jdbc",
+        "spark.sql.catalog.lake.uri": f"jdbc:sqlite:{tmp_path}/lake.db",
+    }
+    program = """
+import sys
+from safewriter.objects.store import StoreError
+from safewriter.tables.iceberg.catalogs import configured, open_pointer
+from safewriter.tables.iceberg.name import TableName
+from safewriter.tables.iceberg.table import IcebergTable
+name = TableName.parse("lake.db.t")
+pointer = open_pointer(name, configured("lake", {}, {}), None)
+try:
+    IcebergTable(name, pointer, int, lambda: True).trace("sw-1", 0)
+except StoreError as error:
+    print("no such table" in str(error), "sqlalchemy" in sys.modules, "pyiceberg" in sys.modules)
+"""
+    environment = {"SOAL_CONF": json.dumps(conf), "HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    line = [sys.executable, "-P", "-c", program]
+    done = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["True", "True", "False"]

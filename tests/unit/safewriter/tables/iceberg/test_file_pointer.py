@@ -17,7 +17,7 @@ from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg.file_pointer import FilePointer, _unzipped
 from safewriter.tables.iceberg.metadata import FenceTag
 from safewriter.tables.iceberg.name import TableName
-from safewriter.tables.iceberg.space import TEXT_MAX_BYTES
+from safewriter.tables.iceberg.space import TEXT_MAX_BYTES, one_large
 from tests.support.memory_store import MemoryObjectStore
 
 NOW_MS = 1_800_000_000_000
@@ -193,7 +193,83 @@ def test_any_object_is_changed_in_those_fields_only(
     held = one_file(lake, "s3://lake/t").read()
     assert held is not None
     changed = held.version._changed(changes)
-    assert list(json.loads(changed).items()) == list({**fields, **changes}.items())
+    assert list(json.loads(changed.text).items()) == list({**fields, **changes}.items())
+    # As if it had been read, so that a second fence can be set on it.
+    assert (changed.metadata, changed.spans) == (dict(read := json.loads(changed.text)), spans_of(changed.text, read))
+
+
+def spans_of(text: str, fields: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    """Return begin and end of each value in a text, found by reading the text."""
+    lake = MemoryObjectStore()
+    lake.put("t", text.encode())
+    held = one_file(lake, "s3://lake/t").read()
+    assert held is not None
+    assert held.metadata == fields
+    spans: dict[str, tuple[int, int]] = held.version.spans
+    return spans
+
+
+class Counted(MemoryObjectStore):
+    """A store that counts the reads."""
+
+    reads = 0
+
+    def get(self, key: str, *, max_bytes: int | None = None) -> Any:
+        self.reads += 1
+        return super().get(key, max_bytes=max_bytes)
+
+
+def test_a_settler_reads_a_file_once() -> None:
+    """Neither the same file again, nor the one that it has written itself; behind the block it keeps nothing."""
+    lake = Counted()
+    lake.put(Location.parse(OLD).key, b'{"last-updated-ms":1700000000000,"current-snapshot-id":-1}')
+    pointer = one_file(lake)
+    with one_large(lambda: True):
+        held = pointer.read()
+        assert held is not None
+        assert pointer.read() is held
+        assert pointer.commit(held, FENCE)
+        fenced = pointer.read()
+        assert fenced is not None
+        assert fenced.metadata["refs"] == {"sw-1": FENCE.tag}
+        assert pointer.commit(fenced, FenceTag("sw-2", 5, 5))
+        assert lake.reads == 1
+    again = pointer.read()
+    assert again is not None
+    assert (lake.reads, list(again.metadata["refs"])) == (2, ["sw-1", "sw-2"])
+
+
+def test_another_file_is_read_although_one_is_kept() -> None:
+    """A publication moves the pointer: whatever a settler has read before says nothing about that."""
+    lake, new = MemoryObjectStore(), f"{PLACE}/00008-9a.metadata.json"
+    lake.put(Location.parse(OLD).key, b'{"refs":{}}')
+    lake.put(Location.parse(new).key, b'{"refs":{"sw-1":{}}}')
+    pointer = one_file(lake)
+    with one_large(lambda: True):
+        assert pointer.read() is not None
+        pointer.opened().append(new)
+        moved = pointer.read()
+    assert moved is not None
+    assert list(moved.metadata["refs"]) == ["sw-1"]
+
+
+def test_a_fence_that_was_refused_is_not_kept() -> None:
+    """The file is there, and the catalog names another one."""
+
+    class Refusing(OneFile):
+        def _swap(self, old: str, new: str) -> bool:
+            return False
+
+    lake = MemoryObjectStore()
+    lake.put(Location.parse(OLD).key, b'{"refs":{},"last-updated-ms":1}')
+    pointer = Refusing(TableName.parse("c.db.t"), lambda: [OLD], {"s3://lake": lake}.__getitem__)
+    with one_large(lambda: True):
+        held = pointer.read()
+        assert held is not None
+        assert not pointer.commit(held, FENCE)
+        again = pointer.read()
+    assert again is not None
+    assert again.metadata["refs"] == {}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pyiceberg.table.refs import SnapshotRefType
 
 from safewriter.errors import UnknownOutcomeError
 from safewriter.record.document import Status
+from safewriter.tables.iceberg import space
 from safewriter.tables.iceberg.metadata import LiveTable
 from safewriter.tables.iceberg.pointer import Pointer
 from safewriter.tables.iceberg.sql import SqlPointer
@@ -163,3 +164,20 @@ def test_a_rehearsal_notes_the_fence_and_does_not_set_it(bench: Bench) -> None:
     assert move.landed is not None
     assert move.landed.commit_version == snapshot
     assert len(noted) == 1
+
+
+def test_a_settling_reads_the_metadata_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For verdict, fence and clean-up together; after them nothing of it stays in memory."""
+    held = bench.claim()
+    bench.lake.put(f"w/db/t/data/{name_of(held.document.attempt)}/left.parquet", b"")
+    read: list[str] = []
+    get = bench.lake.get
+
+    def noted(key: str, **more: Any) -> Any:
+        read.append(key)
+        return get(key, **more)
+
+    monkeypatch.setattr(bench.lake, "get", noted)
+    assert bench.settle(requests_ended=True).attempt.files_removed == 1
+    assert sum(key.endswith(".metadata.json") for key in read) == 1
+    assert not space._held.kept

@@ -22,7 +22,7 @@ from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint, Status
 from safewriter.settle.recovery import Cause, Evidence, Recovery
 from safewriter.tables.session import TableState
-from tests.lab.bench.requests import Noted, listings, verdict_ns
+from tests.lab.bench.requests import Noted, verdict_ns
 from tests.lab.bench.settle_server import CHECKPOINTS, LAKE, served
 from tests.lab.bench.settler import settled_alone
 
@@ -49,7 +49,7 @@ class DeltaSettleRow:
     `done_cpu_ms`: the settler's CPU time, user and system. `done_ratio`: `done_ms` by that on the smallest table.
     `fresh_ms`, `fresh_cpu_ms`: `done` since the start of a process that does nothing else; `ready_ms` and
     `ready_cpu_ms` of them until Python, the libraries and a client of S3 are there. `requests`, `listings`,
-    `received_bytes`: those of one settling.
+    `received_bytes`: those of the last of these processes.
     """
 
     outcome: str
@@ -123,7 +123,6 @@ class _Bench:
                 verdicts.append((verdict_ns(noted.requests, undone=undone) - began) / 1e6)
                 done.append((ended - began) / 1e6)
                 cpu.append(spent * 1000)
-        requests, listed = len(noted.requests), listings(noted.requests)
         alone = [self._alone(undone=undone) for _ in range(max(1, rounds // 3))]
         return DeltaSettleRow(
             outcome="undone" if undone else "never landed",
@@ -138,8 +137,8 @@ class _Bench:
             fresh_cpu_ms=statistics.median(one.done_cpu_ms for one in alone),
             ready_ms=statistics.median(one.ready_ms for one in alone),
             ready_cpu_ms=statistics.median(one.ready_cpu_ms for one in alone),
-            requests=requests,
-            listings=listed,
+            requests=alone[-1].requests,
+            listings=alone[-1].listings,
             received_bytes=alone[-1].received_bytes,
         )
 

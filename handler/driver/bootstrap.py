@@ -129,11 +129,12 @@ def begin() -> None:
 
 
 def begin_guard() -> None:
-    """Import what guarded jobs need besides."""
-    import boto3  # noqa: F401
-
+    """Import what guarded jobs need besides, and read what a client of S3 does."""
     import safewriter.block.warmup
     import safewriter.objects.s3  # noqa: F401
+    from safewriter.objects.client import read_description
+
+    read_description("s3")
 
 
 def _take_job() -> tuple[dict[str, str], list[str]]:

@@ -36,6 +36,7 @@ _SCRIPTS: Final = "warm-up-scripts"
 _LAKE: Final = "warm-up-lake"
 _CHECKPOINTS: Final = "warm-up-checkpoints"
 _END_TIMEOUT_S: Final = 10.0
+_TIDY_TIMEOUT_S: Final = 60.0
 _VARIABLES: Final = {
     "AWS_ACCESS_KEY_ID": "WARMUP",
     "AWS_SECRET_ACCESS_KEY": "not-a-secret",
@@ -99,6 +100,8 @@ class WarmUp:
                     raise WarmUpError(f"warm-up job {number} ended as {result.state}: {result.state_details}")
                 if services.reuse.sandbox is None:
                     raise WarmUpError(f"warm-up job {number} left no JVM: {'; '.join(result.warnings)}")
+        if services.reuse.sandbox is not None and not services.reuse.tidy(_TIDY_TIMEOUT_S):
+            raise WarmUpError("the JVM did not come to rest after the warm-up jobs")
 
     @contextmanager
     def _s3(self) -> Iterator[str]:

@@ -93,6 +93,11 @@ class Reuse:
                 place.stack = stack.pop_all()
                 self._spare = place
 
+    def tidy(self, within_s: float) -> bool:
+        """Let the idle JVM collect its garbage, before a memory snapshot is taken of it; return whether it has."""
+        jvm = None if self._spare is None else self._spare.jvm
+        return jvm is not None and jvm.gets_ready(within_s)
+
     @contextmanager
     def place(
         self,

@@ -8,6 +8,7 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Low
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import BotoCoreError
@@ -15,8 +16,9 @@ from botocore.exceptions import BotoCoreError
 if TYPE_CHECKING:
     from boto3.session import Session
     from botocore.config import Config
+    from botocore.loaders import Loader
 
-__all__ = ["ForeignAnswerError", "client_of", "own_answers", "queued_id"]
+__all__ = ["ForeignAnswerError", "client_of", "own_answers", "queued_id", "read_description"]
 
 _T = TypeVar("_T")
 
@@ -44,10 +46,36 @@ def client_of(
 
     Region, credentials and endpoint come from the environment as always with boto3, unless they are given.
     """
-    import boto3  # late, since it takes an eighth of a second: Java starts meanwhile
-
-    session = session or boto3.session.Session()
+    session = session or _session()
     return own_answers(session.client(service, region_name=region, endpoint_url=endpoint, config=config))  # type: ignore[call-overload]
+
+
+def read_description(service: str) -> None:
+    """Read how a service is called, which is most of the time that a first client takes. Forks of this process have it
+    then; nothing is sent, and no credentials are looked for.
+    """
+    nobody = _session(aws_access_key_id="none", aws_secret_access_key="none")  # noqa: S106 - none
+    nobody.client(service, region_name="us-east-1")  # type: ignore[call-overload]
+
+
+def _session(**credentials: str) -> Session:
+    """Return a session of its own, with the descriptions of services that this process has read."""
+    import boto3  # late, since it takes an eighth of a second: Java starts meanwhile
+    import botocore.session
+
+    core = botocore.session.get_session()
+    loader = _loader(core.get_config_variable("data_path"))
+    core.register_component("data_loader", loader)
+    session = boto3.session.Session(botocore_session=core, **credentials)
+    loader.search_paths[:] = dict.fromkeys(loader.search_paths)  # boto3 adds its own each time
+    return session
+
+
+@functools.cache
+def _loader(folders: str | None) -> Loader:
+    from botocore.loaders import create_loader
+
+    return create_loader(folders)
 
 
 def own_answers(client: _T) -> _T:

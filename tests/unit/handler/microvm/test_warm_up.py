@@ -38,7 +38,9 @@ class Handler:
     """What `handle` is to the warm-up: it keeps each job, and what this process's variables were meanwhile."""
 
     def __init__(self) -> None:
-        self.services: Any = SimpleNamespace(reuse=SimpleNamespace(sandbox="a JVM"))
+        self.tidied: list[int] = []
+        self.is_tidy = True
+        self.services: Any = SimpleNamespace(reuse=SimpleNamespace(sandbox="a JVM", tidy=self._tidy))
         self.state = State.SUCCESS
         self.events: list[Mapping[str, Any]] = []
         self.environments: list[Mapping[str, str]] = []
@@ -52,6 +54,11 @@ class Handler:
         self.environments.append(environment)
         self.variables.append(dict(os.environ))
         return SimpleNamespace(state=self.state, state_details="why", warnings=("a thread is left",))
+
+    def _tidy(self, within_s: float) -> bool:
+        assert within_s > 0
+        self.tidied.append(len(self.events))
+        return self.is_tidy
 
     def arguments(self) -> list[list[str]]:
         return [event["entryPointArguments"] for event in self.events]
@@ -99,6 +106,15 @@ def test_a_copy_at_the_build_runs_one_more(handler: Handler, python: str) -> Non
     """Lambda sees by it which memory a start needs first; lessons are no part of a start."""
     run(handler, python, again=True)
     assert [words[2:] for words in handler.arguments()] == [["0"]]
+
+
+def test_java_collects_its_garbage_before_the_snapshot(handler: Handler, python: str) -> None:
+    """A copy would else do that in its job. A JVM that does not say that it has is in no snapshot."""
+    run(handler, python, rounds=2)
+    assert handler.tidied == [2]
+    handler.is_tidy = False
+    with pytest.raises(WarmUpError, match="did not come to rest"):
+        run(handler, python, rounds=1)
 
 
 def test_lessons_may_be_left_out(handler: Handler, python: str) -> None:

@@ -166,6 +166,18 @@ def test_a_machine_that_was_ready_before_the_first_job_is_known_by_its_processes
         assert waiting.drivers is not None
 
 
+def test_a_machine_that_waits_is_tidied(tmp_path: Path) -> None:
+    """It answers when it is; without one, there is nothing to say so."""
+    reuse = Reuse()
+    assert not reuse.tidy(BUSY_S)
+    words = (sys.executable, "-c", "import os; os.read(0, 1); os.write(0, b'%d 0\\n' % os.getpid()); os.read(0, 1)")
+    reuse.begin(tmp_path, lambda sandbox: Command(words, {}, sandbox.work))
+    assert reuse.tidy(BUSY_S)
+    assert not reuse.tidy(0)
+    with reuse.place(tmp_path) as place:
+        place.end()
+
+
 def test_a_machine_that_does_not_get_ready_ends(tmp_path: Path) -> None:
     """Its late ready line would be read as the end of the first job."""
     reuse = Reuse()

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import boto3
+import botocore.credentials
+import botocore.loaders
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from safewriter.objects.client import ForeignAnswerError, client_of, own_answers, queued_id
+from safewriter.objects import client
+from safewriter.objects.client import ForeignAnswerError, client_of, own_answers, queued_id, read_description
 from tests.support.page import page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 ONCE = Config(retries={"total_max_attempts": 1})
 CALLS = pytest.mark.parametrize(
@@ -41,9 +46,9 @@ def proxy() -> Iterator[str]:
 @CALLS
 def test_a_page_is_no_answer_of_any_service(proxy: str, service: str, call: str, arguments: Any) -> None:
     """Each protocol of AWS's: the call raises, and the error names the service."""
-    client = client_of(service, ONCE, endpoint=proxy)
-    with pytest.raises(ForeignAnswerError, match=rf"not from {client.meta.service_model.service_id}: .* a proxy"):
-        getattr(client, call)(**arguments)
+    made = client_of(service, ONCE, endpoint=proxy)
+    with pytest.raises(ForeignAnswerError, match=rf"not from {made.meta.service_model.service_id}: .* a proxy"):
+        getattr(made, call)(**arguments)
 
 
 @mock_aws
@@ -52,6 +57,27 @@ def test_an_answer_with_a_request_id_is_the_services(monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("AWS_ENDPOINT_URL")
     assert "Buckets" in client_of("s3", ONCE).list_buckets()
     assert "QueueUrl" in own_answers(own_answers(boto3.client("sqs"))).create_queue(QueueName="q")
+
+
+def test_a_description_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a process, and in its forks: reading it takes most of a client's time. No credentials are looked for."""
+    monkeypatch.setattr(botocore.credentials.CredentialResolver, "load_credentials", lambda _: pytest.fail("looked"))
+    read_description("s3")
+    monkeypatch.undo()
+    monkeypatch.setattr(botocore.loaders.JSONFileLoader, "load_file", lambda *_: pytest.fail("read again"))
+    one, other = (client_of("s3", ONCE, endpoint="http://127.0.0.1:1", region="us-east-1") for _ in range(2))
+    assert one is not other
+
+
+def test_clients_look_for_descriptions_where_the_user_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In few folders, however many clients there were: boto3 names its own to the loader of each session."""
+    monkeypatch.setenv("AWS_DATA_PATH", str(tmp_path))
+    monkeypatch.setattr(client, "_loader", functools.cache(client._loader.__wrapped__))
+    for _ in range(3):
+        client_of("s3", ONCE, endpoint="http://127.0.0.1:1", region="us-east-1")
+    folders = client._loader(str(tmp_path)).search_paths
+    assert str(tmp_path) in folders
+    assert len(folders) == len(set(folders))
 
 
 def test_an_error_keeps_its_status() -> None:

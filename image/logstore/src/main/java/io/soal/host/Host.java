@@ -40,6 +40,7 @@ public final class Host {
       for (int asked = System.in.read(); asked >= 0; asked = System.in.read()) {
         if (asked != '\n') {
           PythonDrivers.await();
+          System.gc(); // no collection in the first job, nor in a copy of this memory
           report(channel, 0);
           continue;
         }

@@ -96,6 +96,20 @@ def test_the_page_of_the_benchmarks_has_the_builds_of_snapshots() -> None:
     ) in page
 
 
+def test_the_page_of_the_benchmarks_has_the_starts_from_a_snapshot() -> None:
+    """`scripts/lab bench --record docs/measurements/restored.jsonl restored --criu PATH`."""
+    (record,) = read(KEPT.with_name("restored.jsonl"))
+    page = " ".join((ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8").split())
+    assert not record.commit.endswith("+")
+    assert f"(`scripts/lab bench restored`, at commit `{record.commit}`)" in page
+    rows = record.result["rows"]
+    for one in rows:
+        spread = f"{one['commit_ms_min']:,.0f} to {one['commit_ms_max']:,.0f}"
+        assert f"| {one['start']} | {one['jobs']} | {one['commit_ms']:,.0f} | {spread} | {one['ratio']:.1f} |" in page
+    copy = next(one for one in rows if one["start"] == "a copy")
+    assert f"{copy['snapshot_mb']:,.0f} MB in {copy['restore_ms']:,.0f} ms" in page
+
+
 def test_the_kept_run_is_whole(records: tuple[BenchRecord, ...]) -> None:
     """The kept run has each step of `scripts/lab bench all`, each of a commit without changes."""
     assert {tuple(record.command) for record in records} == {step.words for step in FULL}

@@ -110,6 +110,20 @@ def test_the_page_of_the_benchmarks_has_the_starts_from_a_snapshot() -> None:
     assert f"{copy['snapshot_mb']:,.0f} MB in {copy['restore_ms']:,.0f} ms" in page
 
 
+def test_the_page_of_the_benchmarks_has_the_warm_jobs() -> None:
+    """`scripts/lab bench --record docs/measurements/warm.jsonl warm --jobs 200 --rounds 2`."""
+    (record,) = read(KEPT.with_name("warm.jsonl"))
+    page = " ".join((ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8").split())
+    cost = record.result
+    assert not record.commit.endswith("+")
+    assert (
+        f"- **{cost['jobs']} jobs in one JVM** on one table, at commit `{record.commit}`: median"
+        f" {cost['warm_ms']:,.0f} ms, 95 % within {cost['warm_ms_p95']:,.0f} ms. From the first to the last fifth memory grows from"
+        f" {cost['early_mb']:,.0f} to {cost['late_mb']:,.0f} MB; threads go from {cost['early_threads']} to"
+        f" {cost['late_threads']}."
+    ) in page
+
+
 def test_the_kept_run_is_whole(records: tuple[BenchRecord, ...]) -> None:
     """The kept run has each step of `scripts/lab bench all`, each of a commit without changes."""
     assert {tuple(record.command) for record in records} == {step.words for step in FULL}

@@ -116,11 +116,11 @@ def test_the_page_of_the_benchmarks_has_the_warm_jobs() -> None:
     page = " ".join((ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8").split())
     cost = record.result
     assert not record.commit.endswith("+")
+    grown = f"{cost['early_mb']:,.0f} to {cost['late_mb']:,.0f} MB"
     assert (
         f"- **{cost['jobs']} jobs in one JVM** on one table, at commit `{record.commit}`: median"
-        f" {cost['warm_ms']:,.0f} ms, 95 % within {cost['warm_ms_p95']:,.0f} ms."
-        f" From the first to the last fifth memory grows from {cost['early_mb']:,.0f} to {cost['late_mb']:,.0f} MB; threads go from {cost['early_threads']} to"
-        f" {cost['late_threads']}."
+        f" {cost['warm_ms']:,.0f} ms, 95 % within {cost['warm_ms_p95']:,.0f} ms. From the first to the last fifth"
+        f" memory grows from {grown}; threads go from {cost['early_threads']} to {cost['late_threads']}."
     ) in page
 
 

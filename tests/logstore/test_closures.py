@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import functools
-import os
-import subprocess
 import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
 
-from handler.spark.classpath import archived_jars
-from handler.spark.installation import find_pyspark
-from scripts.provision.java import ensure_java, find_maven
-from scripts.provision.logstore import compile_java
 from scripts.provision.place import ROOT, Place
-from tests.logstore.jvm import SOURCES
+from tests.logstore.jvm import SOURCES, compile_into, jars, java
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _PLACE = Place(ROOT)
 _JAVA = ROOT / "tests" / "logstore" / "java" / "io" / "soal" / "build"
-_TIMEOUT_S = 250
 HOSTS = ("scala.Function1", "scala.Function2", "scala.NotThere", "java.util.Comparator", "io.soal.build.Lambda")
 
 
 def original() -> list[Path]:
-    spark_home = find_pyspark()
-    assert spark_home is not None
-    return [jar for jar in archived_jars(spark_home, _PLACE.home) if jar.parent.name != "closures"]
-
-
-def java(*words: object) -> list[str]:
-    found, _ = ensure_java(_PLACE, os.environ)
-    command = [found.java, "-XX:TieredStopAtLevel=1", *words]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return [jar for jar in jars() if jar.parent.name != "closures"]
 
 
 def path(*places: Path) -> str:
@@ -48,10 +30,7 @@ def path(*places: Path) -> str:
 def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The compiled tool and test program."""
     folder = tmp_path_factory.mktemp("closures")
-    found, _ = ensure_java(_PLACE, os.environ)
-    maven = functools.cache(lambda: find_maven(found))
-    sources = sorted([*(SOURCES / "io" / "soal" / "build").glob("*.java"), *_JAVA.glob("*.java")])
-    compile_java(_PLACE, found, maven, sources, folder)
+    compile_into(folder, [*(SOURCES / "io" / "soal" / "build").glob("*.java"), *_JAVA.glob("*.java")])
     return folder
 
 
@@ -84,9 +63,7 @@ def test_only_scalas_become_classes(lowered: Path) -> None:
 
 def test_java_verifies_each_of_them(classes: Path, lowered: Path) -> None:
     """The test's own classes, and those on the class path of this working tree."""
-    spark_home = find_pyspark()
-    assert spark_home is not None
-    made = [jar for jar in archived_jars(spark_home, _PLACE.home) if jar.parent.name == "closures"]
+    made = [jar for jar in jars() if jar.parent.name == "closures"]
     for jar in (lowered, *made):
         with zipfile.ZipFile(jar) as entries:
             wanted = sum("$$Lambda$L" in name for name in entries.namelist())

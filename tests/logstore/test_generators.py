@@ -2,54 +2,32 @@
 
 from __future__ import annotations
 
-import functools
-import os
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
-from handler.spark.classpath import archived_jars
-from handler.spark.installation import find_pyspark
 from handler.spark.jvm_options import MODULE_OPTIONS
-from scripts.provision.java import ensure_java, find_maven
-from scripts.provision.logstore import compile_java
-from scripts.provision.place import ROOT, Place
-from tests.logstore.jvm import SOURCES
+from scripts.provision.place import ROOT
+from tests.logstore.jvm import SOURCES, compile_into, jars, java
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_PLACE = Place(ROOT)
-_HOST = "io/soal/host"
-_DRAWS = ROOT / "tests" / "logstore" / "java" / _HOST / "Draws.java"
+_HOST = SOURCES / "io" / "soal" / "host"
+_DRAWS = ROOT / "tests" / "logstore" / "java" / "io" / "soal" / "host" / "Draws.java"
 
 
 @pytest.fixture(scope="module")
 def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("generators")
-    java, _ = ensure_java(_PLACE, os.environ)
-    maven = functools.cache(lambda: find_maven(java))
-    compile_java(_PLACE, java, maven, [SOURCES / _HOST / "Generators.java", _DRAWS], folder)
+    compile_into(folder, [_HOST / "Generators.java", _HOST / "Hidden.java", _DRAWS])
     return folder
 
 
 def draws(classes: Path, outside: str) -> dict[str, str]:
-    spark_home = find_pyspark()
-    assert spark_home is not None
-    java, _ = ensure_java(_PLACE, os.environ)
-    class_path = ":".join(str(path) for path in (classes, *archived_jars(spark_home, _PLACE.home)))
-    command = [
-        str(java.java),
-        "-XX:TieredStopAtLevel=1",
-        *MODULE_OPTIONS,
-        "-cp",
-        class_path,
-        "io.soal.host.Draws",
-        outside,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return dict(line.split(" ") for line in done.stdout.splitlines())
+    class_path = ":".join(map(str, (classes, *jars())))
+    lines = java(*MODULE_OPTIONS, "-cp", class_path, "io.soal.host.Draws", outside)
+    return dict(line.split(" ") for line in lines)
 
 
 def test_copies_of_a_jvm_draw_equal_values_only_if_they_are_given_equal_bytes(classes: Path) -> None:

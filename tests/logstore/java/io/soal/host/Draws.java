@@ -44,10 +44,10 @@ public final class Draws {
     Security.insertProviderAt(provider, 1);
     UUID.randomUUID();
     Math.random();
-    ((Random) held(Class.forName("java.lang.Math$RandomNumberGeneratorHolder"), "randomNumberGenerator")).setSeed(7);
+    ((Random) Hidden.of(Class.forName("java.lang.Math$RandomNumberGeneratorHolder"), "randomNumberGenerator")).setSeed(7);
     scala.util.Random$.MODULE$.setSeed(7);
     ThreadLocalRandom.current();
-    ((AtomicLong) held(ThreadLocalRandom.class, "seeder")).set(7);
+    ((AtomicLong) Hidden.of(ThreadLocalRandom.class, "seeder")).set(7);
     Field seed = Thread.class.getDeclaredField("threadLocalRandomSeed");
     seed.setAccessible(true);
     seed.setLong(Thread.currentThread(), 7);
@@ -57,11 +57,5 @@ public final class Draws {
     System.out.println("Math.random " + Math.random());
     System.out.println("scala.util.Random " + scala.util.Random$.MODULE$.nextLong());
     System.out.println("ThreadLocalRandom " + ThreadLocalRandom.current().nextLong());
-  }
-
-  private static Object held(Class<?> type, String name) throws ReflectiveOperationException {
-    Field field = type.getDeclaredField(name);
-    field.setAccessible(true);
-    return field.get(null);
   }
 }

@@ -6,7 +6,6 @@ import java.io.ObjectInputFilter;
 import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
 import java.lang.management.MemoryUsage;
-import java.lang.reflect.Field;
 import java.net.Authenticator;
 import java.net.CookieHandler;
 import java.net.HttpURLConnection;
@@ -212,19 +211,13 @@ final class BetweenJobs {
 
   /** The field itself: the public API reads and sets single properties, and removes none. */
   private static Properties securityProperties() throws ReflectiveOperationException {
-    return (Properties) hidden(Security.class, "props");
+    return (Properties) Hidden.of(Security.class, "props");
   }
 
   /** The default resources of every Hadoop configuration; Hadoop's classes add some when they are loaded. */
   @SuppressWarnings("unchecked")
   private static List<String> hadoopsResources() throws ReflectiveOperationException {
-    return (List<String>) hidden(Configuration.class, "defaultResources");
-  }
-
-  private static Object hidden(Class<?> type, String name) throws ReflectiveOperationException {
-    Field field = type.getDeclaredField(name);
-    field.setAccessible(true);
-    return field.get(null);
+    return (List<String>) Hidden.of(Configuration.class, "defaultResources");
   }
 
   private static List<String> processes() {

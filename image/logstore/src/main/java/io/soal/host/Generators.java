@@ -19,20 +19,14 @@ final class Generators {
   static void renew(byte[] outside) throws ReflectiveOperationException {
     SecureRandom secure = new SecureRandom();
     secure.setSeed(outside); // NativePRNG, the default on Linux, mixes it into all instances, and with it into UUIDs
-    ((Random) of(Class.forName("java.lang.Math$RandomNumberGeneratorHolder"), "randomNumberGenerator"))
+    ((Random) Hidden.of(Class.forName("java.lang.Math$RandomNumberGeneratorHolder"), "randomNumberGenerator"))
         .setSeed(secure.nextLong());
     scala.util.Random$.MODULE$.setSeed(secure.nextLong());
-    ((AtomicLong) of(ThreadLocalRandom.class, "seeder")).set(secure.nextLong());
+    ((AtomicLong) Hidden.of(ThreadLocalRandom.class, "seeder")).set(secure.nextLong());
     Field probe = Thread.class.getDeclaredField("threadLocalRandomProbe");
     probe.setAccessible(true);
     for (Thread thread : Thread.getAllStackTraces().keySet()) {
       probe.setInt(thread, 0); // the thread takes a seed from the seeder when it draws again
     }
-  }
-
-  private static Object of(Class<?> type, String name) throws ReflectiveOperationException {
-    Field field = type.getDeclaredField(name);
-    field.setAccessible(true);
-    return field.get(null);
   }
 }

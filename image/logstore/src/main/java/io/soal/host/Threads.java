@@ -72,10 +72,9 @@ final class Threads {
   static void endInheritance() throws ReflectiveOperationException {
     Field inherited = Thread.class.getDeclaredField("inheritableThreadLocals");
     inherited.setAccessible(true);
-    Field hooks = Class.forName("java.lang.ApplicationShutdownHooks").getDeclaredField("hooks");
-    hooks.setAccessible(true);
+    Object hooks = Hidden.of(Class.forName("java.lang.ApplicationShutdownHooks"), "hooks");
     Set<Thread> all = new HashSet<>(Thread.getAllStackTraces().keySet());
-    ((Map<?, ?>) hooks.get(null)).keySet().forEach(hook -> all.add((Thread) hook));
+    ((Map<?, ?>) hooks).keySet().forEach(hook -> all.add((Thread) hook));
     for (Thread thread : all) {
       inherited.set(thread, null);
     }

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections import deque
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,11 +32,60 @@ if TYPE_CHECKING:
 
 _API: Final = "/2025-09-09/microvms/"
 _POLL_S: Final = 0.1
+_HOOK_TIMEOUT_S: Final = 60.0
 _END_TIMEOUT_S: Final = 30.0
 _TAIL_LINES: Final = 300
 
 
-class MicrovmEmulator:
+class Hooks(ABC):
+    """The hooks of a MicroVM's program, called as Lambda does."""
+
+    @abstractmethod
+    def connection(self) -> http.client.HTTPConnection:
+        """Return a new connection to the program. This, or its use, raises `OSError` if nobody answers."""
+
+    @abstractmethod
+    def tail(self) -> str:
+        """Return the end of the program's log."""
+
+    def build(self, *, within_s: float) -> None:
+        """Call `ready` and then `validate` until they answer 200. Raises `EmulatorError` as a build fails."""
+        for hook in ("ready", "validate"):
+            self.until_ok(hook, within_s)
+
+    def until_ok(self, hook: str, within_s: float) -> None:
+        """Call a hook until it answers 200. Raises `EmulatorError` for another answer than *not yet*, or after the
+        time.
+        """
+        until_s = time.monotonic() + within_s
+        while time.monotonic() < until_s:
+            with contextlib.suppress(OSError):  # the program does not listen yet
+                status, text = self.call(hook)
+                if status == HTTPStatus.OK:
+                    return
+                if status != HTTPStatus.SERVICE_UNAVAILABLE:
+                    raise EmulatorError(f"the hook {hook} answered {status}: {text}\n{self.tail()}")
+            time.sleep(_POLL_S)
+        raise EmulatorError(f"the hook {hook} was not ready in {within_s} s\n{self.tail()}")
+
+    def run(self, payload: str, microvm_id: str = "") -> str:
+        """Start the MicroVM's job; return the MicroVM's id."""
+        microvm_id = microvm_id or f"mvm-{uuid.uuid4()}"
+        status, text = self.call("run", {"microvmId": microvm_id, "runHookPayload": payload})
+        if status != HTTPStatus.OK:
+            raise EmulatorError(f"the hook run answered {status}: {text}\n{self.tail()}")
+        return microvm_id
+
+    def call(self, hook: str, body: object = None) -> tuple[int, str]:
+        """Call a hook; return status and text. Raises `OSError` if nobody answers in the time of a hook."""
+        with contextlib.closing(self.connection()) as connection:
+            data = None if body is None else json.dumps(body).encode()
+            connection.request("POST", f"{PATH}{hook}", body=data, headers={"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+
+
+class MicrovmEmulator(Hooks):
     """A context manager: `with MicrovmEmulator(variables) as machine: machine.build(within_s=60); machine.run(event)`.
 
     The program sees `environment`. `words` are its arguments. All its processes end with the block.
@@ -98,49 +148,15 @@ class MicrovmEmulator:
         self._stack.close()
 
     def tail(self) -> str:
-        """Return the last lines of the log."""
         return "\n".join(tuple(self._tail))
 
-    def build(self, *, within_s: float) -> None:
-        """Call `ready` and then `validate` until they answer 200. Raises `EmulatorError` as a build fails."""
-        for hook in ("ready", "validate"):
-            self._until_ok(hook, within_s)
-
-    def run(self, payload: str, microvm_id: str = "") -> str:
-        """Start the MicroVM's job; return the MicroVM's id."""
-        microvm_id = microvm_id or f"mvm-{uuid.uuid4()}"
-        status, text = self.call("run", {"microvmId": microvm_id, "runHookPayload": payload})
-        if status != HTTPStatus.OK:
-            raise EmulatorError(f"the hook run answered {status}: {text}\n{self.tail()}")
-        return microvm_id
-
-    def call(self, hook: str, body: object = None, *, timeout_s: float = 60.0) -> tuple[int, str]:
-        """Call a hook; return status and text. Raises `OSError` if nobody answers in the time of a hook."""
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=timeout_s)
-        try:
-            data = None if body is None else json.dumps(body).encode()
-            connection.request("POST", f"{PATH}{hook}", body=data, headers={"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
-        finally:
-            connection.close()
+    def connection(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self._port, timeout=_HOOK_TIMEOUT_S)
 
     def _program(self) -> tuple[str, ...]:
         # The packages of the image have no S3; the image of this form has one in a folder of its own.
         options = ("--port", str(self._port), "--s3-python", sys.executable)
         return (str(self._python), "-P", "-m", "handler.microvm", *options, *self._words)
-
-    def _until_ok(self, hook: str, within_s: float) -> None:
-        until_s = time.monotonic() + within_s
-        while time.monotonic() < until_s:
-            with contextlib.suppress(OSError):  # the program does not listen yet
-                status, text = self.call(hook)
-                if status == HTTPStatus.OK:
-                    return
-                if status != HTTPStatus.SERVICE_UNAVAILABLE:
-                    raise EmulatorError(f"the hook {hook} answered {status}: {text}\n{self.tail()}")
-            time.sleep(_POLL_S)
-        raise EmulatorError(f"the hook {hook} was not ready in {within_s} s\n{self.tail()}")
 
     def _read(self, stream: Any) -> None:  # noqa: ANN401 - the stdout of a Popen
         for line in stream:

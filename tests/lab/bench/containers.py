@@ -90,6 +90,7 @@ class Disk:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+        self._file.unlink()
 
     def release(self) -> None:
         """Unmount it; its file can be copied then."""
@@ -204,14 +205,11 @@ class Container:
         """Continue from a folder."""
         self._runc("restore", "--detach", "--bundle", str(self.bundle), *self._places(image), self._id)
 
-    def post(self, port: int, path: str, body: bytes) -> tuple[int, str]:
-        """Return the status and text of an answer. Raises `OSError` if nobody answers."""
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_CALL_TIMEOUT_S)
-        connection.sock = self.network.inside(lambda: socket.create_connection(("127.0.0.1", port), _CALL_TIMEOUT_S))
-        with contextlib.closing(connection):
-            connection.request("POST", path, body=body, headers={"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
+    def connection(self, port: int) -> http.client.HTTPConnection:
+        """Return a connection to a port of the container. Raises `OSError` if nobody listens there."""
+        made = http.client.HTTPConnection("127.0.0.1", port, timeout=_CALL_TIMEOUT_S)
+        made.sock = self.network.inside(lambda: socket.create_connection(("127.0.0.1", port), _CALL_TIMEOUT_S))
+        return made
 
     def tail(self) -> str:
         """Return the end of the program's log."""

@@ -19,16 +19,15 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deltalake import DeltaTable
 
-from handler.microvm.hooks import PATH
 from handler.outcome.result import Result
 from handler.outcome.state import State
 from handler.runs.store import result_key
+from scripts.emulator.microvm import Hooks
 from scripts.provision.place import ROOT
 from soal.home import Home
 from soal.testing.s3 import EmbeddedS3
@@ -36,6 +35,7 @@ from tests.lab.bench.containers import OWN, Container, ContainerError, Disk, Net
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from http.client import HTTPConnection
 
 __all__ = ["RestoredCost", "measure"]
 
@@ -117,13 +117,24 @@ class _Place:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _Program(Hooks):
+    container: Container
+
+    def connection(self) -> HTTPConnection:
+        return self.container.connection(_PORT)
+
+    def tail(self) -> str:
+        return self.container.tail()
+
+
 def measure(
     criu: str, rounds: int = 5, warm_ups: int = 16, progress: Callable[[int], None] = lambda _: None
 ) -> tuple[RestoredCost, ...]:
     """In each of `rounds` rounds run a cold job, one in a copy, and one in each of two copies at once.
 
     Raises `ContainerError` if a job fails, does not find the started Spark, or shares an id with another one, or if the
-    table does not hold each job's row once.
+    table does not hold each job's row once; `EmulatorError` if the program refuses a hook.
     """
     kinds: dict[str, list[_Job]] = {"cold": [], "a copy": [], "two copies at once": []}
     with contextlib.ExitStack() as stack:
@@ -136,15 +147,14 @@ def measure(
         # CRIU leaves a network locked, whose processes it has saved.
         with Network(s3.port) as network, place.container(saved, network, "--rounds", str(warm_ups)) as container:
             container.start()
-            _until_ok(container, "ready")
-            _until_ok(container, "validate")
+            _Program(container).build(within_s=_READY_S)
             container.save(image)
         saved.release()
         snapshot_mb = sum(file.stat().st_size for file in image.iterdir()) / 2**20
         for number in range(rounds):
             with Disk(folder) as disk, place.container(disk, networks[0], "--rounds", "0") as container:
                 container.start()
-                _until_ok(container, "ready")
+                _Program(container).until_ok("ready", _READY_S)
                 kinds["cold"].append(_job(container, s3, 0.0, warm=False))
             kinds["a copy"] += _in_copies(place, image, saved, networks[:1])
             kinds["two copies at once"] += _in_copies(place, image, saved, networks)
@@ -170,12 +180,9 @@ def _in_copies(place: _Place, image: Path, saved: Disk, networks: list[Network])
 def _job(container: Container, s3: EmbeddedS3, restore_ms: float, *, warm: bool) -> _Job:
     """Run a job; the trace of S3 tells when its commit was there."""
     microvm_id = f"mvm-{uuid.uuid4()}"
-    payload = json.dumps({"entryPoint": f"s3://{_SCRIPTS}/job.py", "clientToken": microvm_id})
-    event = json.dumps({"microvmId": microvm_id, "runHookPayload": payload}).encode()
+    event = json.dumps({"entryPoint": f"s3://{_SCRIPTS}/job.py", "clientToken": microvm_id})
     event_ns = time.monotonic_ns()
-    status, text = container.post(_PORT, f"{PATH}run", event)
-    if status != HTTPStatus.OK:
-        raise ContainerError(f"the hook run answered {status}: {text}")
+    _Program(container).run(event, microvm_id)
     key = result_key(microvm_id)
     until_s = time.monotonic() + _JOB_S
     while key not in s3.keys(_CHECKPOINTS):
@@ -198,19 +205,6 @@ def _check(s3: EmbeddedS3, jobs: list[_Job]) -> None:
     rows, files = table.to_pyarrow_table().num_rows, table.file_uris()
     if not len({job.run_id for job in jobs}) == len(set(files)) == rows == len(jobs):
         raise ContainerError(f"{len(jobs)} jobs have left {rows} rows in {len(files)} files")
-
-
-def _until_ok(container: Container, hook: str) -> None:
-    until_s = time.monotonic() + _READY_S
-    while time.monotonic() < until_s:
-        with contextlib.suppress(OSError):  # the program does not listen yet
-            status, text = container.post(_PORT, f"{PATH}{hook}", b"{}")
-            if status == HTTPStatus.OK:
-                return
-            if status != HTTPStatus.SERVICE_UNAVAILABLE:
-                raise ContainerError(f"the hook {hook} answered {status}: {text}\n{container.tail()}")
-        time.sleep(_POLL_S)
-    raise ContainerError(f"the hook {hook} was not ready in {_READY_S:.0f} s\n{container.tail()}")
 
 
 def _cost(start: str, jobs: list[_Job], cold_ms: float, snapshot_mb: float) -> RestoredCost:

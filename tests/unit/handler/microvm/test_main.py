@@ -70,7 +70,7 @@ def test_its_hooks_answer_as_its_life_goes() -> None:
     """The program itself, with a warm-up of no job: ready and valid, it takes no event without a MicroVM's id."""
     variables = {"SW_CHECKPOINT_BUCKET": "checkpoints"}
     with MicrovmEmulator(variables, words=("--rounds", "0"), python=Path(sys.executable)) as machine:
-        machine._until_ok("ready", BUSY_S)
+        machine.until_ok("ready", BUSY_S)
         assert machine.call("run", {"runHookPayload": "{}"})[0] == 400
         assert machine.call("suspend")[0] == machine.call("resume")[0] == machine.call("terminate")[0] == 200
 

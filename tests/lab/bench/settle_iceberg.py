@@ -31,7 +31,7 @@ from safewriter.tables.session import TableState
 from tests.lab.bench.history import lengthen
 from tests.lab.bench.requests import Noted, verdict_ns
 from tests.lab.bench.settle_server import CHECKPOINTS, LAKE, served
-from tests.lab.bench.settler import settled_alone
+from tests.lab.bench.settler import alone_in_row, settled_alone
 from tests.support.iceberg_writer import IDS, add, open_catalog
 
 if TYPE_CHECKING:
@@ -143,14 +143,8 @@ class _Bench:
             verdict_ms_max=max(verdicts),
             done_ms=statistics.median(done),
             done_cpu_ms=statistics.median(cpu),
-            fresh_ms=statistics.median(one.done_ms for one in alone),
-            fresh_cpu_ms=statistics.median(one.done_cpu_ms for one in alone),
-            ready_ms=statistics.median(one.ready_ms for one in alone),
-            ready_cpu_ms=statistics.median(one.ready_cpu_ms for one in alone),
             peak_mb=max(one.peak_mb for one in alone),
-            requests=alone[-1].requests,
-            listings=alone[-1].listings,
-            received_bytes=alone[-1].received_bytes,
+            **alone_in_row(alone),
             look_ms=statistics.median(looks) if snapshots == 1 else None,
             commit_ms=statistics.median(commits) if snapshots == 1 else None,
         )

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["Measured", "settled_alone"]
+__all__ = ["Measured", "alone_in_row", "settled_alone"]
 
 _BEGAN: Final = "BENCH_BEGAN_NS"
 """The variable that holds the moment before the process was started, of the monotonic clock."""
@@ -37,7 +38,6 @@ class Measured:
     peak_mb: float
     requests: int
     listings: int
-    gets: int
     received_bytes: int
 
 
@@ -52,6 +52,20 @@ def settled_alone(bucket: str, key: str, variables: Mapping[str, str]) -> Measur
     if done.returncode:
         raise RuntimeError(f"the settler failed: {done.stderr}")
     return Measured(**json.loads(done.stdout))
+
+
+def alone_in_row(found: Sequence[Measured]) -> dict[str, Any]:
+    """Return the fields of a benchmark's row that tell of such processes: medians, and the last one's requests."""
+    last = found[-1]
+    return {
+        "fresh_ms": statistics.median(one.done_ms for one in found),
+        "fresh_cpu_ms": statistics.median(one.done_cpu_ms for one in found),
+        "ready_ms": statistics.median(one.ready_ms for one in found),
+        "ready_cpu_ms": statistics.median(one.ready_cpu_ms for one in found),
+        "requests": last.requests,
+        "listings": last.listings,
+        "received_bytes": last.received_bytes,
+    }
 
 
 def main() -> None:
@@ -83,7 +97,6 @@ def main() -> None:
         peak_mb=int(peak[1]) / 1024,
         requests=len(noted.requests),
         listings=listings(noted.requests),
-        gets=sum(one.operation == "GetObject" for one in noted.requests),
         received_bytes=received_bytes(noted.requests),
     )
     print(json.dumps(asdict(found)))

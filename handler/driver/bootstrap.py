@@ -11,6 +11,7 @@ removes it from the import path and from `sys.modules`: of SoAL's packages a scr
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import os
@@ -128,8 +129,9 @@ def begin() -> None:
     import pyspark.sql  # noqa: F401
 
 
+@functools.cache
 def begin_guard() -> None:
-    """Import what guarded jobs need besides, and read what a client of S3 does."""
+    """Import what guarded jobs need besides, and read what a client of S3 does: once in a process."""
     import safewriter.block.warmup
     import safewriter.objects.s3  # noqa: F401
     from safewriter.objects.client import read_description

@@ -76,9 +76,7 @@ class Ended:
 
 @dataclass(slots=True)
 class Child:
-    """A JVM that runs a job. `strangers`: the other descendants of this process. `rests`: as in
-    `Ended`.
-    """
+    """A JVM that runs a job. `strangers`: the other descendants of this process. `rests`: as in `Ended`."""
 
     jvm: Jvm
     output: Output

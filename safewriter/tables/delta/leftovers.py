@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["remove_files", "table_of"]
 
-# The outermost folder counts: Hudi keeps a table of its own within `.hoodie/`. A key may hold line ends.
+# The outermost folder counts: Hudi keeps a table of its own within `.hoodie/`. A key may hold line ends. A manifest tells
+# of a table, too: the listing jumps over the rest of its folder.
 _TABLE: Final = re.compile(
     r"((?:.*?/)??)(?:(?P<delta>_delta_log/.*)|(?P<hudi>\.hoodie/.*)|(?P<paimon>schema/schema-[0-9]+)"
-    r"|(?P<iceberg>(?:metadata/|\A)[^/]+\.metadata\.json(?:\.gz)?))",
+    r"|(?P<iceberg>(?:metadata/|\A)[^/]+\.metadata\.json(?:\.gz)?|metadata/[^/]+\.avro))",
     re.DOTALL,
 )
 _NAMES_MAX_BYTES: Final = 16 << 20

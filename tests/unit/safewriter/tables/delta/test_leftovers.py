@@ -196,10 +196,13 @@ def test_the_clock_is_asked_before_each_abort() -> None:
     assert len(list(world.lake.uploads(""))) == 2
 
 
+@pytest.mark.parametrize("manifests", [0, 12])
 @pytest.mark.parametrize("inner", ["a=1/_delta_log/00000000000000000000.json", "a=1/metadata/v1.metadata.json"])
-def test_a_table_inside_the_table_keeps_its_files_and_uploads(inner: str) -> None:
-    """A block's session gives its prefix to all files that the script writes."""
+def test_a_table_inside_the_table_keeps_its_files_and_uploads(inner: str, manifests: int) -> None:
+    """A block's session gives its prefix to all files that the script writes; the listing jumps over manifests."""
     world = World()
+    for number in range(manifests):
+        world.lake.put(f"{inner.rpartition('/')[0]}/{number:02}-m0.avro", b"")
     for key in ("A=0/pre-1.parquet", "a=1/pre-2.parquet", "a=1/b=2/pre-3.parquet", "a=2/pre-4.parquet", inner):
         world.lake.put(key, b"")
     world.lake.begin_upload(Upload("a=1/pre-5.parquet", "1"))

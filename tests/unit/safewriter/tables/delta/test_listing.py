@@ -27,7 +27,7 @@ names = st.sampled_from(
         *(f"{prefix}part-0000{one}-c000.parquet" for prefix in ("", *OURS, "sw-ffff00000000-1-ab-") for one in "13"),
         "part-00007-x.snappy.parquet", "part-zero", "partition", "sw-x", "swap", "zz", "A", "cdc-00001-c000.parquet",
         "deletion_vector_00aa.bin", "deletion_vector_x", "_SUCCESS", "00000000000000000001.json",
-        "00001-aa.metadata.json", "aa-m0.avro", "snap-1.avro",
+        "00001-aa.metadata.json", "v1.metadata.json", "aa-m0.avro", "snap-1.avro",
     ]
 )  # fmt: skip
 folders = st.sampled_from(

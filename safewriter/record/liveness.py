@@ -1,6 +1,7 @@
 """Is the owner of an S3 object alive? The answer serves progress only, never safety.
 
-An owner renews a small object beside what it owns, its lease. All times are S3's own, so no two clocks are compared.
+An owner renews a small object beside what it owns, its lease. S3 dates leases. An owner's deadline is on the owner's
+clock: `is_over` compares it with S3's time, with a minute of grace.
 """
 
 from __future__ import annotations

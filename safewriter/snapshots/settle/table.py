@@ -92,7 +92,7 @@ class SnapshotTable(Table):
                 return _landed(publication)
             if self.clock() - attempt.started_ms > DECIDED_MS:
                 raise UndecidableError(
-                    f"{self.store.uri(CURRENT)} may have forgotten a build that began {DECIDED_MS} ms ago"
+                    f"{self.store.uri(CURRENT)} may have forgotten a build that began more than six days ago"
                 )
             if name in current.fenced:
                 return None

@@ -31,9 +31,10 @@ class RestPointer(Pointer):
 
     def _read(self) -> LiveTable | None:
         answer = self._sent("GET", None)
-        if answer.status_code == HTTPStatus.NOT_FOUND:
+        body = self._body(answer)
+        if answer.status_code == HTTPStatus.NOT_FOUND and _is_of_a_catalog(body):
             return None
-        table = self._table(answer)
+        table = self._table(answer, body)
         return LiveTable(dict(table["metadata"]), None, table.get("metadata-location"))
 
     def _commit(self, table: LiveTable, fence: FenceTag) -> bool:
@@ -45,7 +46,7 @@ class RestPointer(Pointer):
         answer = self._sent("POST", {"requirements": requirements, "updates": [update]})
         if answer.status_code in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             return False
-        if head_of(self._table(answer)["metadata"], fence.name) != fence.snapshot_id:
+        if head_of(self._table(answer, self._body(answer))["metadata"], fence.name) != fence.snapshot_id:
             # Nessie accepts each change of references, and makes none:
             # https://github.com/apache/iceberg-python/issues/2828
             raise StoreError(f"{self.name}: the catalog's answer to a commit does not show the tag that it was to add")
@@ -63,15 +64,29 @@ class RestPointer(Pointer):
             answer = send()
         return answer
 
-    def _table(self, answer: Response) -> dict[str, Any]:
-        if not answer.ok:
-            # The ellipsis shows the handler that half of a secret may precede it.
-            said = answer.text if len(answer.text) <= _SHOWN_MAX else f"{answer.text[:_SHOWN_MAX]}…"
-            raise StoreError(f"{self.name}: the catalog answers {answer.status_code}: {said}")
+    def _body(self, answer: Response) -> bytes:
         body = b""
         for block in answer.iter_content(_BLOCK):
             body += block
             if len(body) > TEXT_MAX_BYTES:
                 raise StoreError(f"{self.name}: the catalog's answer has more than {TEXT_MAX_BYTES:,} bytes")
+        return body
+
+    def _table(self, answer: Response, body: bytes) -> dict[str, Any]:
+        if not answer.ok:
+            said = body.decode(errors="replace")
+            # The ellipsis shows the handler that half of a secret may precede it.
+            said = said if len(said) <= _SHOWN_MAX else f"{said[:_SHOWN_MAX]}…"
+            raise StoreError(f"{self.name}: the catalog answers {answer.status_code}: {said}")
         check_space(f"of {self.name}", body)
         return dict(parsed(body))
+
+
+def _is_of_a_catalog(body: bytes) -> bool:
+    """Return whether a 404 has the body that the specification asks of a catalog: a proxy's says nothing of a table."""
+    try:
+        document = parsed(body)
+    except ValueError:
+        return False
+    error = document.get("error") if isinstance(document, dict) else None
+    return isinstance(error, dict) and error.get("code") == HTTPStatus.NOT_FOUND

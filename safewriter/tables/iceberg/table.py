@@ -122,7 +122,7 @@ class IcebergTable(Table):
                 return landed
             # Checked before the fence: a settler may have set that after a publication whose mark is gone since.
             if self.clock() - attempt.started_ms > DECIDED_MS:
-                raise UndecidableError(f"{self.name} may have forgotten an attempt that began {DECIDED_MS} ms ago")
+                raise UndecidableError(f"{self.name} may have forgotten an attempt that began more than six days ago")
             if name in references(table.metadata):
                 return None
             fence = self._fence(table, name)

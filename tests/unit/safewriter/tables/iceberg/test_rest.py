@@ -28,6 +28,7 @@ METADATA = {"table-uuid": UUID, "format-version": 9, "of-tomorrow": [2**60 + 1],
 FENCE = FenceTag("sw-1", 2**60 + 1, 1000)
 MADE = {"metadata": {**METADATA, "refs": {**MAIN, "sw-1": FENCE.tag}}}
 HELD = LiveTable(METADATA, None)
+GONE = {"error": {"message": "no", "type": "NoSuchTableException", "code": 404}}
 
 
 class Server(ThreadingHTTPServer):
@@ -109,9 +110,17 @@ def test_what_the_server_loads_is_the_metadata(server: Server) -> None:
 
 def test_a_table_that_the_server_does_not_know_is_gone(server: Server) -> None:
     """It is read as None; a fence for it is too late."""
-    server.answer((404, {"error": {"message": "no", "type": "NoSuchTableException", "code": 404}}), (404, b""))
+    server.answer((404, GONE), (404, b""))
     assert server.pointer().read() is None
     assert not server.pointer().commit(HELD, FENCE)
+
+
+@pytest.mark.parametrize("body", [b"<h1>Not Found</h1>", b"", b"[]", {"error": "no"}, {"message": "no route"}])
+def test_a_404_that_is_no_catalog_s_says_nothing_of_the_table(server: Server, body: object) -> None:
+    """A proxy answers so while the catalog behind it is restarted."""
+    server.answer((404, body))
+    with pytest.raises(StoreError, match="the catalog answers 404"):
+        server.pointer().read()
 
 
 def test_a_commit_says_what_it_requires(server: Server) -> None:
@@ -142,7 +151,7 @@ def test_a_commit_says_what_it_requires(server: Server) -> None:
 
 def test_names_are_written_as_the_server_wants_them(server: Server) -> None:
     """Special characters of a path are escaped, and a namespace may have several parts."""
-    server.answer((404, b""))
+    server.answer((404, GONE))
     server.pointer("lake.a b.c?d.t%", prefix="p").read()
     assert server.asked[0][1] == "/v1/p/namespaces/a%20b%1Fc%3Fd/tables/t%25"
 

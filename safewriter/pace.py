@@ -19,7 +19,7 @@ __all__ = ["Pace"]
 
 _LAST: Final = 5
 _SPARE: Final = 1.2
-"""The next part is expected to take this many times as long as half of the last ones."""
+"""The next part is expected to take this many times the median of the last ones."""
 
 
 class Pace:

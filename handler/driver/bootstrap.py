@@ -16,6 +16,7 @@ import gc
 import json
 import os
 import pwd
+import random
 import sys
 import threading
 import time
@@ -49,9 +50,11 @@ def main(module: ModuleType) -> None:
     from handler.driver.message import message_of
     from handler.driver.raised import described, exit_code_of, line_of, refusal_of
     from handler.process.tree import die_with_parent
+    from safewriter.entropy import unique_id
 
     die_with_parent()
     of_workers, archives = _take_job()
+    random.seed(unique_id())  # copies of a snapshot may get the same bytes from the kernel, with which Python seeds it
     script = sys.argv[1]
     sys.argv = sys.argv[1:]
     _prefer_installed()

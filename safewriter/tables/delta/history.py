@@ -43,7 +43,7 @@ _BACK: Final = (0, 10, 100, 1000, 10_000)
 """How many versions before a known one a listing begins, until it finds one that is old enough. A listing of the whole
 log comes last: it grows with the table's age."""
 _PARALLEL: Final = 16
-"""The requests at a time for a long log; a JVM reads the last versions as fast."""
+"""The requests at a time for a long log."""
 _NO_COMMIT: Final = (ValueError, TypeError, KeyError, AttributeError)
 """What parsing raises for a version, or what stands beside it, that no writer of Delta has written so."""
 

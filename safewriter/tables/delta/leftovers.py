@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.bounds import space_of
 from safewriter.objects.store import StoreError, batches, paced
-from safewriter.tables.delta.listing import entries_without
+from safewriter.tables.delta.listing import list_skipping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["remove_files", "table_of"]
 
-# The outermost folder counts: Hudi keeps a table of its own within `.hoodie/`. A key may hold line ends. A manifest tells
-# of a table, too: the listing jumps over the rest of its folder.
+# The outermost folder counts: Hudi keeps a table of its own within `.hoodie/`. A key may hold line ends. A manifest
+# tells of a table, too: the listing jumps over the rest of its folder.
 _TABLE: Final = re.compile(
     r"((?:.*?/)??)(?:(?P<delta>_delta_log/.*)|(?P<hudi>\.hoodie/.*)|(?P<paimon>schema/schema-[0-9]+)"
     r"|(?P<iceberg>(?:metadata/|\A)[^/]+\.metadata\.json(?:\.gz)?|metadata/[^/]+\.avro))",
@@ -96,7 +96,7 @@ def _left(
     others: set[str],
 ) -> Iterator[ListedObject]:
     """Yield the attempts' files that no commit refers to, and put the folders of other tables into `others`."""
-    for entry in entries_without(store, prefixes):
+    for entry in list_skipping(store, prefixes):
         check_time()
         if (table := table_of(entry.key)) is not None and table[0]:
             others.add(table[0])

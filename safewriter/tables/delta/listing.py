@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from safewriter.objects.store import ListedObject, ObjectStore
 
-__all__ = ["entries_without"]
+__all__ = ["list_skipping"]
 
 _FIRST: Final = 8
 """The most keys of the first page. A few show which run of files begins there, and to list a thousand takes a server,
@@ -36,8 +36,8 @@ _BEHIND_NUMBER: Final = ":"
 _BEHIND_HEX: Final = "g"
 
 
-def entries_without(store: ObjectStore, prefixes: tuple[str, ...]) -> Iterator[ListedObject]:
-    """Yield the objects below a table in order, but skip long runs of files and logs without any of `prefixes`.
+def list_skipping(store: ObjectStore, prefixes: tuple[str, ...]) -> Iterator[ListedObject]:
+    """Yield the objects below a table in order, but skip long runs of logs, and of files that have none of `prefixes`.
 
     A file with such a prefix is skipped only in a folder whose own name falls into such a run: that of a partition
     column `part-0` or `sw-a`. It takes at most four requests more than a whole listing.

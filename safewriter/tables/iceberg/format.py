@@ -43,7 +43,7 @@ class _Iceberg:
         except UnsupportedError as error:
             reason = error
             pointer = UnreachedPointer(name, lambda: reason)
-        return IcebergTable(name, pointer, settling.clock, settling.may_go_on, settling.rehearsal, settling.table_store)
+        return IcebergTable(name, pointer, settling.clock, settling.may_go_on, settling.table_store, settling.rehearsal)
 
 
 FORMAT: Final[Format] = _Iceberg()

@@ -33,7 +33,8 @@ def names_any(
     table_store: Callable[[str], ObjectStore],
     may_go_on: Callable[[], bool],
 ) -> bool:
-    """Return whether a snapshot names a file in `folder`. `claimed`: main's snapshot before the attempt's claim.
+    """Return whether a snapshot names a file in `folder`. `claimed`: one that is older than the attempt's
+    files; 0 if none is known.
 
     Raises `StoreError` if that cannot be read in time, and `ValueError` if a file is not there or cannot be understood.
     """

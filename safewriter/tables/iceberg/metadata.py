@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.location import Location
+from safewriter.tables.iceberg.name import MAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,6 @@ _PLACES: Final = ("write.data.path", "write.folder-storage.path", "write.object-
 _SHARED: Final = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _HELD_BACK: Final = "/__magic"
 """S3A's magic committer takes folders with this prefix for its own: it never completes the uploads of their files."""
-_MAIN: Final = "main"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def references(metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     if refs is not None:
         return refs
     head = metadata.get("current-snapshot-id")
-    return {} if head in (None, -1) else {_MAIN: {"snapshot-id": head, "type": "branch"}}
+    return {} if head in (None, -1) else {MAIN: {"snapshot-id": head, "type": "branch"}}
 
 
 def head_of(metadata: Mapping[str, Any], reference: str) -> int | None:

@@ -71,15 +71,16 @@ def skipped_name(write_key: str, nonce: str) -> str:
 
 @dataclass(frozen=True)
 class IcebergTable(Table):
-    """One table of a catalog. With a `rehearsal` a fence is appended to that list instead of set."""
+    """One table of a catalog. `files` opens a bucket by its `s3://` URI. With a `rehearsal` a fence is appended to that
+    list instead of set.
+    """
 
     name: TableName
     pointer: Pointer
     clock: Clock
     may_go_on: Callable[[], bool]
+    files: Callable[[str], ObjectStore]
     rehearsal: list[str] | None = None
-    files: Callable[[str], ObjectStore] | None = None
-    """Opens a bucket by its `s3://` URI; None: no files are deleted."""
 
     def held(self) -> AbstractContextManager[None]:
         """Keep the metadata file that was read last, as long as the catalog names it."""
@@ -177,7 +178,7 @@ class IcebergTable(Table):
         It leaves to `remove_orphan_files` those of another table of the name or of a dropped one, those of an attempt
         whose verdict a person has set, and those that the settler may not delete.
         """
-        if self.files is None or self.rehearsal is not None:
+        if self.rehearsal is not None:
             return 0
         ended = [attempt for attempt in (*earlier, *attempts) if attempt.settled_by != BY_HAND]
         if document.status is Status.COMMITTED:
@@ -197,8 +198,6 @@ class IcebergTable(Table):
     def _is_free(self, table: LiveTable, attempt: AttemptRecord, folder: Location, *, is_dead: bool) -> bool:
         """Return whether no snapshot names a file of an attempt, or can come to, whatever mark and document say."""
         name = name_of(attempt)
-        if self.files is None:
-            return False
         try:
             left = self.files(f"s3://{folder.bucket}").list(f"{(folder / name).key}/")
             if not is_dead and next(iter(left), None) is not None:
@@ -233,8 +232,6 @@ class IcebergTable(Table):
         """Return the snapshot before the claim, or the next of its ancestors that S3 shows to be older than the files:
         no manifest names a file that S3 received after the snapshot's own list of manifests. 0 if there is none.
         """
-        if self.files is None:
-            return 0
         known = {entry["snapshot-id"]: entry for entry in table.metadata.get("snapshots") or ()}
         files = self.files(f"s3://{folder.bucket}").list(f"{folder.key}/")
         oldest = min((int(entry.last_modified.timestamp()) for entry in paced(files, self._check_time)), default=None)
@@ -249,7 +246,7 @@ class IcebergTable(Table):
 
     def _is_older(self, place: str | None, oldest: int | None) -> bool:
         """Return whether S3 received a list of manifests in an earlier second than the oldest of the files, if any."""
-        if self.files is None or place is None:
+        if place is None:
             return False
         where = Location.parse(place)
         found = next(iter(self.files(f"s3://{where.bucket}").list(where.key)), None)
@@ -264,7 +261,7 @@ class IcebergTable(Table):
     @one_large_at_a_time
     def remove_skipped(self, document: Checkpoint, nonce: str) -> int:
         """Delete the data files of a skipped block: it has a folder of its own, too, which no settler knows."""
-        place = None if self.files is None else self._data_folder(document.attempts)
+        place = self._data_folder(document.attempts)
         return 0 if place is None else self._remove(place[1] / skipped_name(document.write_key, nonce))
 
     def _data_folder(self, seen: tuple[AttemptRecord, ...]) -> tuple[LiveTable, Location] | None:
@@ -280,8 +277,6 @@ class IcebergTable(Table):
 
     def _remove(self, folder: Location) -> int:
         """Delete all that is in a folder; return the number of files."""
-        if self.files is None:
-            raise AssertionError  # for the type checker
         store, removed = self.files(f"s3://{folder.bucket}"), 0
 
         def check_time() -> None:

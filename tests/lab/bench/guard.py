@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["FORMATS", "GuardCost", "GuardRow", "depth", "measure"]
+__all__ = ["FORMATS", "GuardCost", "GuardRow", "measure"]
 
 FORMATS: Final = ("delta", "iceberg")
 _LAKE: Final = "bench-lake"
@@ -65,11 +65,10 @@ class GuardRow:
 
 @dataclass(frozen=True, slots=True)
 class GuardCost:
-    """The figures, and by format the requests that the guard adds: in total and in sequence."""
+    """The figures, and by format the number of requests that the guard adds."""
 
     figures: tuple[GuardRow, ...]
     requests: dict[str, int]
-    sequential_requests: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +109,13 @@ def measure(
         bench = _Bench(spark, s3, rows)
         figures: list[GuardRow] = []
         requests: dict[str, int] = {}
-        sequential: dict[str, int] = {}
         for lake_format in formats:
             bench.prepare(lake_format)
             for latency_ms in latencies_ms:
                 done = pairs * len(figures)
                 figures.append(bench.pairs(lake_format, latency_ms, pairs, lambda one, done=done: progress(done + one)))  # type: ignore[misc]
-            requests[lake_format], sequential[lake_format] = bench.added_requests(lake_format)
-        return GuardCost(tuple(figures), requests, sequential)
+            requests[lake_format] = bench.added_requests(lake_format)
+        return GuardCost(tuple(figures), requests)
 
 
 class _Bench:
@@ -165,17 +163,15 @@ class _Bench:
             guarded_data_to_commit_ms=statistics.median(gaps["guarded"]) if gaps else None,
         )
 
-    def added_requests(self, lake_format: str) -> tuple[int, int]:
-        """Return how many more requests a guarded append makes than a plain one: in total, and in sequence."""
-        counted: list[tuple[int, int]] = []
+    def added_requests(self, lake_format: str) -> int:
+        """Return how many more requests a guarded append makes than a plain one."""
+        counted: list[int] = []
         for append in (self.plain, self.guarded):
             self._settle_down(_COUNTED_MS)
-            ended = append(lake_format).ended
-            trace = self._trace()
-            waited_for = [(started, stopped) for *_, started, stopped in trace if stopped <= ended]
-            counted.append((len(trace), depth(waited_for)))
-        (plain, plain_depth), (guarded, guarded_depth) = counted
-        return guarded - plain, guarded_depth - plain_depth
+            append(lake_format)
+            counted.append(len(self._trace()))
+        plain, guarded = counted
+        return guarded - plain
 
     def plain(self, lake_format: str) -> _Append:
         begun = time.monotonic_ns()
@@ -229,12 +225,3 @@ def _data_to_commit_ms(trace: list[Any]) -> float:
     commit = next(stopped for key, stopped in puts if "/_delta_log/" in key and key.endswith(".json"))
     data = max(stopped for key, stopped in puts if key.endswith(".parquet") and stopped < commit)
     return float(commit - data) / 1e6
-
-
-def depth(intervals_ns: list[tuple[int, int]]) -> int:
-    """Return the length of the longest chain of requests whose intervals do not overlap."""
-    chain, free_at = 0, 0
-    for started, ended in sorted(intervals_ns, key=lambda interval: interval[1]):
-        if started >= free_at:
-            chain, free_at = chain + 1, ended
-    return chain

@@ -450,9 +450,8 @@ def _figures(cost: Cost) -> View:
 
 def _guard(cost: GuardCost) -> View:
     added = Table(box=None, show_header=False)
-    for name, counts in (("requests added", cost.requests), ("of them one after the other", cost.sequential_requests)):
-        for lake_format, count in counts.items():
-            added.add_row(f"{name}, {lake_format}", str(count))
+    for lake_format, count in cost.requests.items():
+        added.add_row(f"requests added, {lake_format}", str(count))
     return View(asdict(cost), (_rows(cost.figures), added))
 
 

@@ -245,6 +245,19 @@ def test_the_session_is_noticed_without_touching_pyspark(tmp_path: Path) -> None
     assert [event for event, _ in driver.entries()] == ["python_started", "session_ready", "python_exited"]
 
 
+def test_two_attempts_draw_different_numbers_from_equal_bytes_of_the_kernel(tmp_path: Path) -> None:
+    """Two copies of a snapshot may get them: Python seeds `random` with them alone."""
+    (tmp_path / "kernel").mkdir()
+    equal = "import os, random, time\nos.urandom = bytes\ntime.time_ns = lambda: 1\nrandom.seed(0)\n"
+    (tmp_path / "kernel" / "sitecustomize.py").write_text(equal, encoding="utf-8")
+    driver = Driver(tmp_path, "import random\nprint(random.random())")
+    drawn = []
+    for request_id in ("microvm-1", "microvm-2"):
+        driver.environment = {"PYTHONPATH": f"{tmp_path}/kernel:{PACKAGES}", "SOAL_REQUEST_ID": request_id}
+        drawn.append(driver.run().stdout)
+    assert drawn[0] != drawn[1]
+
+
 def test_pyspark_comes_from_where_it_is_installed(tmp_path: Path) -> None:
     """Spark's own uncompiled copies are no longer on the path."""
     spark_home = tmp_path / "spark"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from safewriter.objects.store import PAGE as FULL
 from safewriter.tables.delta import listing
 from safewriter.tables.delta.leftovers import table_of
-from safewriter.tables.delta.listing import entries_without
+from safewriter.tables.delta.listing import list_skipping
 from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def test_a_run_of_files_hides_no_partition_that_is_called_nearly_so(
     monkeypatch.setattr(listing, "PAGE", PAGE)
     ours = f"{column}=1/{OURS[0]}part-00000-c000.parquet"
     others = {f"{column[: column.index('-')]}-0000{number}-c000.parquet" for number in range(PAGE)}
-    assert ours in {one.key for one in entries_without(filled({ours, *others}), OURS)}
+    assert ours in {one.key for one in list_skipping(filled({ours, *others}), OURS)}
 
 
 @given(keys)
@@ -76,7 +76,7 @@ def test_no_file_of_ours_is_left_out_and_no_table_inside(found: set[str]) -> Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(listing, "PAGE", PAGE)
         store = filled(found)
-        seen = [one.key for one in entries_without(store, OURS)]
+        seen = [one.key for one in list_skipping(store, OURS)]
     assert seen == sorted(set(seen))
     ours = {key for key in found if key.rpartition("/")[2].startswith(OURS) and "_delta_log/" not in key}
     assert {key for key in ours if "metadata/" not in key} <= set(seen) <= found
@@ -100,7 +100,7 @@ def test_many_files_of_others_cost_no_more_requests(others: list[str]) -> None:
     """Five pages of them cost a short one, before ours and after them."""
     ours = {f"{OURS[0]}part-1-c000.parquet", f"zone=z/{OURS[1]}part-1-c000.parquet"}
     store = filled({*others, *ours})
-    assert ours <= {one.key for one in entries_without(store, OURS)}
+    assert ours <= {one.key for one in list_skipping(store, OURS)}
     assert store.pages <= 3
     assert sum(store.asked) < FULL
 
@@ -108,6 +108,6 @@ def test_many_files_of_others_cost_no_more_requests(others: list[str]) -> None:
 def test_where_there_is_nothing_to_jump_over_the_pages_are_soon_full() -> None:
     """Short pages cost at most four requests beside a whole listing of a table with many partitions."""
     store = filled({f"day={day:04}/{number}.parquet" for day in range(1_000) for number in range(5)})
-    assert sum(1 for _ in entries_without(store, OURS)) == 5_000
+    assert sum(1 for _ in list_skipping(store, OURS)) == 5_000
     assert store.asked[-1] == FULL
     assert store.pages <= 5 + 4

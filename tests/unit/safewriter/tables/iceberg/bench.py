@@ -88,7 +88,7 @@ class Bench:
         return open_pointer(self.name, self.properties, self.table_store)
 
     def table(self) -> IcebergTable:
-        return IcebergTable(self.name, self.pointer(), self.clock, may_go_on=lambda: True, files=self.table_store)
+        return IcebergTable(self.name, self.pointer(), self.clock, lambda: True, self.table_store)
 
     def add(self, branch: str, name: str) -> int:
         """Commit a snapshot with one data file of ten rows; return its id."""

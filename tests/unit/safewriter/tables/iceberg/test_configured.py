@@ -138,7 +138,7 @@ from safewriter.tables.iceberg.table import IcebergTable
 name = TableName.parse("lake.db.t")
 pointer = open_pointer(name, configured("lake", {}, {}), None)
 try:
-    IcebergTable(name, pointer, int, lambda: True).trace("sw-1", 0)
+    IcebergTable(name, pointer, int, lambda: True, None).trace("sw-1", 0)
 except StoreError as error:
     print("no such table" in str(error), "sqlalchemy" in sys.modules, "pyiceberg" in sys.modules)
 """

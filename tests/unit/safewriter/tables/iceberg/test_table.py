@@ -56,7 +56,7 @@ def test_where_nothing_was_sent_the_table_is_not_asked(bench: Bench) -> None:
 def test_without_time_nothing_is_asked(bench: Bench) -> None:
     """The settler's own deadline comes first."""
     held = bench.claim()
-    table = IcebergTable(bench.name, bench.pointer(), bench.clock, may_go_on=lambda: False)
+    table = IcebergTable(bench.name, bench.pointer(), bench.clock, lambda: False, bench.table_store)
     with pytest.raises(StoreError, match="in time"):
         table.next_move(held.document, Intent("killed", undo=False, nothing_sent=False))
 

@@ -102,7 +102,9 @@ def test_a_write_to_a_branch_that_is_gone_is_fenced_off_on_main(bench: Bench) ->
     """Its publication finds no branch; the fence is for a branch that is made again."""
     held = bench.claim()
     pointer = bench.pointer()
-    table = IcebergTable(bench.name.parse("lite.db.t.branch_gone"), pointer, bench.clock, may_go_on=lambda: True)
+    table = IcebergTable(
+        bench.name.parse("lite.db.t.branch_gone"), pointer, bench.clock, lambda: True, bench.table_store
+    )
     move = table.next_move(held.document, Intent("killed", undo=False, nothing_sent=False))
     assert move.status is Status.ROLLED_BACK
     assert bench.refs()[name_of(held.document.attempt)] == bench.refs()["main"]
@@ -126,7 +128,7 @@ def test_a_table_that_was_replaced_bears_the_fence_on_its_last_snapshot(bench: B
             return True
 
     pointer = Replaced(bench.name, lambda: None)
-    table = IcebergTable(bench.name, pointer, bench.clock, may_go_on=lambda: True)
+    table = IcebergTable(bench.name, pointer, bench.clock, lambda: True, bench.table_store)
     move = table.next_move(held.document, Intent("killed", undo=False, nothing_sent=False))
     assert move.status is Status.ROLLED_BACK
     assert [tag["snapshot-id"] for tag in Replaced.refs.values()] == [6]
@@ -145,7 +147,7 @@ def test_a_table_without_a_snapshot_can_bear_no_fence(bench: Bench) -> None:
         def _commit(self, *_: Any) -> bool:
             raise AssertionError
 
-    table = IcebergTable(bench.name, Empty(bench.name, lambda: None), bench.clock, may_go_on=lambda: True)
+    table = IcebergTable(bench.name, Empty(bench.name, lambda: None), bench.clock, lambda: True, bench.table_store)
     with pytest.raises(UndecidableError, match="no snapshot"):
         table.next_move(held.document, Intent("killed", undo=False, nothing_sent=False))
 
@@ -154,7 +156,7 @@ def test_a_rehearsal_notes_the_fence_and_does_not_set_it(bench: Bench) -> None:
     """The verdict is the one of a real settler if no publication comes first."""
     held, before, noted = bench.claim(), bench.load(), list[str]()
     name, intent = name_of(held.document.attempt), Intent("killed", undo=False, nothing_sent=False)
-    table = IcebergTable(bench.name, bench.pointer(), bench.clock, lambda: True, noted)
+    table = IcebergTable(bench.name, bench.pointer(), bench.clock, lambda: True, bench.table_store, noted)
     assert table.next_move(held.document, intent).status is Status.ROLLED_BACK
     assert noted == [f"COMMIT lite.db.t: tag {name} on snapshot {bench.refs()['main']}"]
     assert bench.load().metadata_location == before.metadata_location

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
@@ -23,8 +22,8 @@ _SPARE: Final = 1.2
 
 
 class Pace:
-    """The times of the last five parts. The first part of an attempt, often with a cold JVM, counts only if there is no
-    other.
+    """The times of the last five parts. The first part of this attempt, often with a cold JVM, counts only if there is
+    no other.
     """
 
     def __init__(self) -> None:
@@ -34,18 +33,23 @@ class Pace:
     def learn(self, documents: Iterable[Checkpoint]) -> None:
         """Take the times of the parts that earlier attempts have committed from the parts' documents.
 
-        A part took the time from the verdict on the one before it in its attempt to its own, both of `success()`.
+        A part took the time from the verdict on the one before it in its attempt to its own, both of `success()`. An
+        attempt's first part took at least the time from its claim. It counts, too: of an attempt that began no other
+        for want of time, nothing else would tell that parts have become faster.
         """
         ends = sorted(
-            (attempt.settled_ms, attempt.run_id)
+            (attempt.settled_ms, attempt.started_ms, attempt.run_id)
             for document in documents
             if document.status is Status.COMMITTED
             and (attempt := document.attempt).settled_by == Cause.SUCCESS.value
             and attempt.settled_ms is not None
         )
-        self._last_s.extend(
-            (end_ms - before_ms) / 1000 for (before_ms, before), (end_ms, run_id) in pairwise(ends) if run_id == before
-        )
+        before_ms: dict[str, int] = {}
+        for end_ms, claimed_ms, run_id in ends:
+            taken_ms = end_ms - before_ms.get(run_id, claimed_ms)
+            if taken_ms >= 0:  # else the clock was set back
+                self._last_s.append(taken_ms / 1000)
+            before_ms[run_id] = end_ms
 
     def took(self, seconds: float) -> None:
         """Take the time of a part of this attempt."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import median
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from safewriter.record.document import Checkpoint
 
 
-def committed(run_id: str, settled_ms: int | None, by: Cause = Cause.SUCCESS) -> Checkpoint:
+def committed(run_id: str, settled_ms: int | None, by: Cause = Cause.SUCCESS, *, claimed_ms: int = 0) -> Checkpoint:
     """A part that an attempt has committed."""
-    ended = replace(attempt(), run_id=run_id, settled_ms=settled_ms, settled_by=by.value)
+    ended = replace(attempt(), run_id=run_id, started_ms=claimed_ms, settled_ms=settled_ms, settled_by=by.value)
     return document(Status.COMMITTED, attempts=(ended,))
 
 
@@ -57,10 +58,32 @@ def test_the_median_of_the_last_parts_counts_and_the_first_only_alone(
 
 
 def test_an_attempt_knows_the_pace_of_earlier_ones_after_its_first_part() -> None:
-    """In any order of the documents. The first part of each attempt, and the time between two attempts, are no pace."""
-    earlier = [committed("b", 910_000), committed("a", 10_000), committed("b", 900_000), committed("a", 30_000)]
-    assert pace_of(earlier, 50.0).wanted_s == pytest.approx(1.2 * 15)
-    assert pace_of(earlier[:2], 50.0).wanted_s == pytest.approx(60)
+    """In any order of the documents, also if the attempts' clocks differ. The time between two attempts is no pace."""
+    earlier = [
+        committed("b", 940_000, claimed_ms=915_000),
+        committed("a", 10_000, claimed_ms=4_000),
+        committed("b", 900_000, claimed_ms=830_000),
+        committed("a", 30_000, claimed_ms=11_000),
+    ]
+    assert pace_of(earlier, 50.0).wanted_s == pytest.approx(1.2 * median([6, 20, 70, 40]))
+    assert pace_of([*earlier, committed("a", 905_000)], 50.0).wanted_s == pytest.approx(1.2 * 40)
+
+
+def test_attempts_that_begin_one_part_each_tell_that_parts_have_become_faster() -> None:
+    """Else one long part, or a function with too little memory, would let each later attempt begin one part only."""
+    slow = [committed("slow", number * 700_000) for number in range(6)]
+    fast = [
+        committed(f"fast {number}", end_ms, claimed_ms=end_ms - 10_000)
+        for number in range(3)
+        for end_ms in (5_000_000 + number * 60_000,)
+    ]
+    assert pace_of(slow, 10.0).wanted_s == pytest.approx(1.2 * 700)
+    assert pace_of([*slow, *fast], 10.0).wanted_s == pytest.approx(1.2 * 10)
+
+
+def test_a_part_that_ended_before_it_began_tells_nothing() -> None:
+    """Somebody has set the clock back, or changed the document."""
+    assert pace_of([committed("a", 10_000, claimed_ms=90_000)], 50.0).wanted_s == pytest.approx(60)
 
 
 def test_the_own_parts_replace_those_of_earlier_attempts() -> None:
@@ -72,6 +95,6 @@ def test_the_own_parts_replace_those_of_earlier_attempts() -> None:
 
 def test_only_a_verdict_of_success_tells_when_a_part_ended() -> None:
     """A settler's comes later, and an old document has no time."""
-    earlier = [committed("a", 0), committed("a", 90_000, Cause.SWEEPER), committed("a", None)]
+    earlier = [committed("a", 90_000, Cause.SWEEPER), committed("a", None)]
     open_one = document(Status.IN_PROGRESS, attempts=(replace(attempt(), run_id="a", settled_ms=50_000),))
     assert pace_of([*earlier, open_one], 50.0).wanted_s == pytest.approx(60)

@@ -58,9 +58,9 @@ def lengthen(lake: Lake, last: int) -> None:
 
 
 def test_a_table_s_own_property_or_the_script_s_setting_decides(spark: SparkSession, lake: Lake) -> None:
-    """Without one, a new table gets an interval of a hundred."""
+    """A new table gets none: the next test shows what decides without one."""
     append(spark, lake, "first")
-    assert properties(lake) == {INTERVAL: "100"}
+    assert properties(lake) == {}
     own, set_by_script = (Lake(lake.client, lake.endpoint, f"{lake.name}-{name}") for name in ("own", "script"))
     spark.sql(f"CREATE TABLE delta.`{own.table}` (id BIGINT) USING delta TBLPROPERTIES ('{INTERVAL}' = '7')")
     assert properties(own) == {INTERVAL: "7"}
@@ -68,6 +68,18 @@ def test_a_table_s_own_property_or_the_script_s_setting_decides(spark: SparkSess
     session.conf.set("spark.databricks.delta.properties.defaults.checkpointInterval", "8")
     session.range(1).write.format("delta").save(set_by_script.table)
     assert properties(set_by_script) == {INTERVAL: "8"}
+
+
+def test_a_job_may_create_a_table_with_properties_that_an_earlier_one_has_created(
+    spark: SparkSession, lake: Lake
+) -> None:
+    """Spark's own catalog is empty in each job, and Delta compares the properties with the table's."""
+    for job in ("first", "second"):
+        spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {job}_{lake.name[-8:]} (id BIGINT) USING delta"
+            f" TBLPROPERTIES ('delta.appendOnly' = 'true') LOCATION '{lake.table}'"
+        )
+    assert properties(lake) == {"delta.appendOnly": "true"}
 
 
 def test_a_log_of_a_hundred_and_more_commits_without_a_checkpoint_is_settled(

@@ -37,6 +37,7 @@ public final class ConditionalS3LogStore extends HadoopFileSystemLogStore {
 
   public ConditionalS3LogStore(Configuration hadoopConf) {
     super(hadoopConf);
+    CheckpointDistance.of(hadoopConf);
   }
 
   @Override

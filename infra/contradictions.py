@@ -330,6 +330,13 @@ def _of_microvm(config: Config) -> Iterator[ConfigError]:
             "a MicroVM reaches a network by a network connector, which the stack does not make; leave out"
             " microvm_timeout_s, or this",
         )
+    if config.reuse == "off":
+        yield ConfigError(
+            "reuse",
+            config.reuse,
+            "the snapshot of a MicroVM image holds a JVM that waits for its job, and with this none would wait; leave"
+            " it out, or microvm_timeout_s",
+        )
     if len(config.stack_name) > _MICROVM_NAME_MAX:
         yield ConfigError(
             "stack_name", config.stack_name, f"is the MicroVM image's name, which has {_MICROVM_NAME_MAX} at most"

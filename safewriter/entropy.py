@@ -30,8 +30,9 @@ class _Pool:
         self.renew()
 
     def renew(self, *outside: str) -> None:
+        texts = (text.encode(errors="surrogatepass") for text in outside)  # JSON may escape half a character
         with self._lock:
-            self._state = _digest(self._state, os.urandom(32), *(text.encode() for text in outside))
+            self._state = _digest(self._state, os.urandom(32), *texts)
 
     def draw(self) -> str:
         # The clock is only a second line: after a restore, copies may have the same time.

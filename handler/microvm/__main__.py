@@ -39,12 +39,17 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--no-lessons", action="store_true", help="warm up without what few jobs use")
     parser.add_argument("--s3-python", default=sys.executable, help="the interpreter of the warm-up's S3")
     options = parser.parse_args(words)
+    if region := os.environ.get("AWS_REGION"):
+        os.environ.setdefault("AWS_DEFAULT_REGION", region)  # boto3 reads this one, and Lambda sets the other
     environment = dict(os.environ)
+    memory_mb = environment.get("SOAL_MEMORY_MB") or _MEMORY_MB
+    if not (memory_mb.isascii() and memory_mb.isdigit() and int(memory_mb)):
+        parser.error(f"SOAL_MEMORY_MB: {memory_mb!r} is not a number of megabytes, 1 at least")
     home = environment.get("SOAL_HOME")
     folder = warm_up_folder(Path(home) if home else default_home())
     jobs = Jobs(
         environment,
-        int(environment.get("SOAL_MEMORY_MB") or _MEMORY_MB),
+        int(memory_mb),
         Services(),
         WarmUp(folder, options.rounds, lessons=not options.no_lessons, python=options.s3_python),
     )

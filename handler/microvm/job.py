@@ -11,7 +11,7 @@ from handler import observability
 from handler.app import handle
 from handler.input_errors import InputError
 from handler.microvm.haste import Haste
-from handler.microvm.renewal import ClockError, renew_process, set_clock
+from handler.microvm.renewal import renew_process, set_clock
 from handler.outcome.outcome import of_error
 from handler.process.tree import close_to_others
 from handler.runs.store import result_key
@@ -61,6 +61,7 @@ class Jobs:
     set_clock: Callable[..., None] = set_clock
     _haste: Haste = field(default_factory=Haste)
     _stop_at_ms: int | None = None
+    _is_hurried: bool = False
 
     def warm_up(self, *, again: bool) -> None:
         """Run guarded jobs on an S3 of this machine. Raises `WarmUpError` if no JVM waits for a job afterwards."""
@@ -81,7 +82,10 @@ class Jobs:
             observability.logger.warning("this MicroVM runs on to its maximum duration, it could not end: %s", error)
 
     def hurry(self) -> None:
-        """Let the job's deadline come now: the job gets SIGTERM, and its writes are settled."""
+        """Let the job's deadline come now, or as soon as it is known: the job gets SIGTERM, and its writes are
+        settled.
+        """
+        self._is_hurried = True
         if self._stop_at_ms is not None:
             self._haste.move_to(self._stop_at_ms)
 
@@ -110,14 +114,16 @@ class Jobs:
         observability.logger.append_keys(microvm_id=call.microvm_id, function_request_id=request_id)
         if settings is not None:
             self._stop_at_ms = Schedule.of(deadline, settings.guard.warn_before_ms).terminate_at_ms
+            if self._is_hurried:
+                self.hurry()
         if problem is None:
             result = handle(call.event, progress, environment, self.services)
         else:
             result = record(progress, of_error(problem, None, started=False), self.services)
-        observability.count(result)
-        observability.metrics.flush_metrics()
         if settings is not None:
             self._keep(call.microvm_id, result, settings)
+        observability.count(result)
+        observability.metrics.flush_metrics()
         return result
 
     def _total_ms(self, settings: HandlerSettings | None) -> int:
@@ -125,11 +131,11 @@ class Jobs:
         duration_ms = (900 if settings is None else settings.timeout_s) * 1000
         return duration_ms - min(_MARGIN_MS, duration_ms // _MARGIN_SHARE)
 
-    def _clock_problem(self, settings: HandlerSettings) -> ClockError | None:
+    def _clock_problem(self, settings: HandlerSettings) -> Exception | None:
         bucket = settings.guard.checkpoint_bucket.bucket
         try:
             self.set_clock(lambda: self.services.client().head_bucket(Bucket=bucket))
-        except ClockError as error:
+        except Exception as error:  # noqa: BLE001 - the result says it
             return error
         return None
 

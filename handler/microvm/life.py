@@ -90,6 +90,7 @@ class _Stage(StrEnum):
     FAILED = "not able to run jobs"
     RUNNING = "running its job"
     ENDED = "done with its job"
+    OVER = "about to end without a job"
 
 
 class Life:
@@ -197,6 +198,8 @@ class Life:
     def _terminate(self, _: bytes) -> Answer:
         with self._lock:
             running = self._stage is _Stage.RUNNING
+            if self._stage is _Stage.READY:
+                self._stage = _Stage.OVER
         if running:
             self._work.hurry()
             if not self._ended.wait(_END_WAIT_S):

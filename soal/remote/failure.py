@@ -77,15 +77,20 @@ _PASSING: Final = (
     *("Throttl", "TooManyRequests", "RequestLimitExceeded", "ThroughputExceeded", "SlowDown", "ResourceConflict"),
     *("ServiceException", "ServiceUnavailable", "InternalError", "InternalFailure", "InternalServerError", "Timeout"),
 )
+_QUOTA: Final = ("ServiceQuotaExceeded",)
 _SET_CLOCK: Final = "set the clock of this machine: AWS refuses a request from minutes before or after its own time"
 _SET_REGION: Final = Step("set AWS_DEFAULT_REGION, or `region` in the profile, to the region of the bucket")
 _TRY_AGAIN: Final = Step("try again", is_passing=True)
+_WAIT_FOR_OTHERS: Final = Step(
+    "try again once others have ended, or ask AWS for a higher quota (Service Quotas)", is_passing=True
+)
 _BY_CODE: Final = (
     (_CLOCK, Step(_SET_CLOCK)),
     (_SIGNATURE, Step(f"{_LOG_IN}; if they are right, {_SET_CLOCK}")),
     (_CREDENTIALS, Step(_LOG_IN)),
     (_REGION, _SET_REGION),
     (_PASSING, _TRY_AGAIN),
+    (_QUOTA, _WAIT_FOR_OTHERS),
 )
 """Parts of codes: services write one before or after a code of others, as in `KMSThrottlingException`."""
 # botocore takes the status for the code of an answer without a body.

@@ -37,8 +37,10 @@ _ERRORS_MAX: Final = 20
 """Consecutive errors, such as throttling or a network failure."""
 _RESULT_MAX_BYTES: Final = 8 << 20
 _ENDED: Final = "TERMINATED"
-_GONE: Final = "ResourceNotFoundException"
-"""Lambda does not remember a MicroVM for ever."""
+_NOT_FOUND: Final = "ResourceNotFoundException"
+"""Lambda does not know a MicroVM right after its start, since what it answers is eventually consistent; and it may
+forget one after its end.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,12 @@ class RemoteMicrovms:
         """
         client = self._client()
         payload = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
-        size, most = len(payload.encode()), _payload_max(client)
+        try:
+            size = len(payload.encode())
+        except UnicodeEncodeError as error:
+            todo = "write a whole character for the one that this names"
+            raise Problem(f"the event is no text in UTF-8: {error}", todo=todo) from error
+        most = _payload_max(client)
         if size > most:
             raise Problem(
                 f"the event has {size} bytes, and a MicroVM takes {most} at most",
@@ -102,16 +109,24 @@ class RemoteMicrovms:
         except AWS_ERRORS as error:
             todo = "allow lambda:RunMicrovm, lambda:PassNetworkConnector and iam:PassRole on what MicrovmLaunch names"
             raise not_started(f"image {self.launch['imageIdentifier']}: {error}", error, todo) from error
+        except KeyboardInterrupt:
+            raise Problem(
+                "stopped while Lambda was asked to start a MicroVM, which may run all the same",
+                todo=f"look for it with: soal runs show {run_key_of(event) or 'RUN_KEY'}; or with: aws lambda-microvms"
+                " list-microvms",
+                exit_code=EXIT_TRY_AGAIN,
+            ) from None
         return Started(str(answer["microvmId"]), run_key_of(event))
 
     def followed(
         self, started: Started, store: ObjectStore, says: Callable[[str], None], *, poll_s: float = _POLL_S
     ) -> Report:
         """Wait for the result, or for the MicroVM's end, which Lambda brings at its maximum duration; call `says` for
-        each state. Raises `Problem` if one of the two cannot be asked, or on Ctrl-C; the MicroVM goes on.
+        each state. Raises `Problem` if one of the two cannot be asked, if Lambda does not know the MicroVM, or on
+        Ctrl-C; the MicroVM may go on.
         """
         try:
-            return self._followed(started.microvm_id, store, says, poll_s)
+            return self._followed(started, store, says, poll_s)
         except KeyboardInterrupt:
             raise Problem(
                 "stopped waiting; the MicroVM goes on",
@@ -120,8 +135,9 @@ class RemoteMicrovms:
                 exit_code=EXIT_TRY_AGAIN,
             ) from None
 
-    def _followed(self, microvm_id: str, store: ObjectStore, says: Callable[[str], None], poll_s: float) -> Report:
-        client, begun, before, errors = self._client(), time.monotonic(), "", 0
+    def _followed(self, started: Started, store: ObjectStore, says: Callable[[str], None], poll_s: float) -> Report:
+        client, begun, before, errors, not_found = self._client(), time.monotonic(), "", 0, 0
+        microvm_id = started.microvm_id
         while True:
             try:
                 # The state first: a result that is not there after the end will never be there.
@@ -139,8 +155,12 @@ class RemoteMicrovms:
                         Answer(_document(stored.body), None, timed_out=False, duration_ms=duration_ms), None
                     )
                 if state == _ENDED:
-                    return Report(None, _unknown(microvm_id, why), EXIT_FAILED, duration_ms)
-                if state != before:
+                    return Report(None, _unknown(started, state, why), EXIT_FAILED, duration_ms)
+                not_found = 0 if state else not_found + 1
+                if not_found > _ERRORS_MAX:  # no end that anybody has seen, after which another one could start
+                    todo = f"look for it with: soal runs show {started.run_key or 'RUN_KEY'}"
+                    raise Failure(_unknown(started, state, why), todo=todo)
+                if state not in ("", before):
                     says(state.lower())
                     before = state
             time.sleep(poll_s)
@@ -155,13 +175,13 @@ def _payload_max(client: Any) -> int:  # noqa: ANN401 - a boto3 client
 
 
 def _state(client: Any, microvm_id: str) -> tuple[str, str]:  # noqa: ANN401 - a boto3 client
-    """Return a MicroVM's state, and the reason of it if Lambda gives one."""
+    """Return a MicroVM's state, and the reason of it if Lambda gives one; no state if Lambda does not know it."""
     try:
         answer = client.get_microvm(microvmIdentifier=microvm_id)
     except ClientError as error:
-        if error.response["Error"]["Code"] != _GONE:
+        if error.response["Error"]["Code"] != _NOT_FOUND:
             raise
-        return _ENDED, ""
+        return "", ""
     return str(answer["state"]), str(answer.get("stateReason", ""))
 
 
@@ -172,11 +192,14 @@ def _document(body: bytes) -> Any:  # noqa: ANN401 - any JSON value; the report 
         return body.decode("utf-8", "replace")
 
 
-def _unknown(microvm_id: str, why: str) -> str:
+def _unknown(started: Started, state: str, why: str) -> str:
     reason = f" ({why})" if why else ""
+    has_ended = f"the MicroVM {started.microvm_id} has ended{reason}, and"
+    not_known = f"Lambda does not know the MicroVM {started.microvm_id}, which"
+    token = "" if started.run_key is None else f", {started.run_key},"
     return (
-        f"unknown: the MicroVM {microvm_id} has ended{reason}, and has left no result; what its job has committed"
-        " stays, and the next attempt with the same clientToken, or the sweeper, settles its open writes"
+        f"unknown: {has_ended if state else not_known} has left no result; what its job has committed stays, and the"
+        f" next attempt with the same clientToken{token} or the sweeper settles its open writes"
     )
 
 

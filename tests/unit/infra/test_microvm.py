@@ -152,6 +152,7 @@ def test_cloudformation_knows_the_template(microvm: Synthesised) -> None:
     [
         ({**MICROVM, "image_uri": ""}, "microvm_timeout_s", "set image_uri"),
         ({**MICROVM, "architecture": "x86_64"}, "architecture", "for arm64 only"),
+        ({**MICROVM, "reuse": "off"}, "reuse", "leave it out"),
         ({**MICROVM, "network": "own"}, "network", "which the stack does not make"),
         ({**MICROVM, "stack_name": "S" * 65}, "stack_name", "64 at most"),
         ({**MICROVM, "open_write_alarm_minutes": "240"}, "open_write_alarm_minutes", "a run that is alive"),

@@ -133,7 +133,6 @@ def test_a_hurried_job_is_stopped_by_its_shutdown(machine: Machine, monkeypatch:
         return World.supervise(machine.world)
 
     monkeypatch.setattr(machine.world, "supervise", supervise)
-    machine.jobs.hurry()  # before any job: there is no deadline yet
     result = machine.run()
     assert result["timings"]["totalMs"] < 600_000
     before, terminate_in_ms, kill_in_ms = seen
@@ -141,6 +140,51 @@ def test_a_hurried_job_is_stopped_by_its_shutdown(machine: Machine, monkeypatch:
     assert terminate_in_ms <= 0 < kill_in_ms < 10_000
     (record,) = machine.world.stored("runs/")
     assert record["endedMs"] <= epoch_ms()
+
+
+def test_a_job_that_was_hurried_before_its_deadline_was_planned_is_stopped_too(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hook `terminate` may come right after `run`, while the handler still asks S3 for the time."""
+    left_ms: list[int] = []
+
+    def supervise(shutdown: Shutdown, *, shutdown_clock: Callable[[], int], **_: object) -> Ended:
+        left_ms.append(shutdown.terminate_at_ms - shutdown_clock())
+        return World.supervise(machine.world)
+
+    monkeypatch.setattr(machine.world, "supervise", supervise)
+    monkeypatch.setattr(machine.jobs, "set_clock", lambda _ask: machine.jobs.hurry())
+    machine.run()
+    assert [each <= 0 for each in left_ms] == [True]
+
+
+def test_a_surprise_before_the_job_has_its_result(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for the MicroVM must not hear that the job may have committed: it has not begun."""
+
+    def surprised(_ask: Callable[[], Any]) -> None:
+        raise ValueError("Invalid date")
+
+    monkeypatch.setattr(machine.jobs, "set_clock", surprised)
+    result = machine.run()
+    assert result["state"] == "FAILED"
+    assert "Invalid date" in result["stateDetails"]
+    assert machine.world.command is None
+
+
+def test_a_payload_that_is_no_text_has_its_result(machine: Machine) -> None:
+    """JSON may escape half a character."""
+    assert machine.run(Call("mvm-1", "\ud800"))["state"] == "FAILED"
+
+
+def test_the_result_is_kept_before_it_is_counted(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metrics are lines of the log, which may be full."""
+
+    def full() -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("handler.microvm.job.observability.metrics.flush_metrics", full)
+    assert machine.run()["state"] == "SUCCESS"
+    assert machine.ended == ["mvm-1"]
 
 
 def test_ids_and_variables_are_the_microvm_s(machine: Machine) -> None:

@@ -180,6 +180,15 @@ def test_a_machine_without_a_job_ends_at_once(machine: Machine) -> None:
     assert machine.work.done == ["warm"]
 
 
+def test_no_job_starts_after_the_end_has_been_answered(machine: Machine) -> None:
+    """Lambda ends the machine after that answer: it would kill the job in the midst of a write."""
+    machine.warm()
+    assert machine.call("terminate") == 200
+    assert machine.run() == 503
+    assert machine.call("terminate") == 200
+    assert machine.work.done == ["warm"]
+
+
 def test_what_a_pause_has_made_old_is_renewed(machine: Machine) -> None:
     """Connections may be gone."""
     machine.warm()

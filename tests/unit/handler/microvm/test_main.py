@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import boto3
 import pytest
 
 from handler.microvm import __main__ as program
@@ -26,7 +27,9 @@ ROOT = Path(__file__).parents[4]
 
 @pytest.fixture
 def lives(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Jobs]]:
-    """Let no life begin; return what each would have done."""
+    """Let no life begin; return what each would have done. The variables are as before afterwards."""
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
     found: list[Any] = []
 
     class Idle(Life):
@@ -63,6 +66,29 @@ def test_the_variables_are_those_of_its_start(lives: list[Jobs], monkeypatch: py
     program.main(["--port", "0"])
     monkeypatch.setenv("SW_CHECKPOINT_BUCKET", "other")
     assert lives[0].environment["SW_CHECKPOINT_BUCKET"] == "checkpoints"
+
+
+def test_boto3_has_the_region_that_lambda_names(lives: list[Jobs], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A MicroVM has AWS_REGION alone, as people have seen, and boto3 reads the other: a function has both."""
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    program.main(["--port", "0"])
+    assert boto3.client("lambda-microvms").meta.region_name == "eu-west-1"
+    assert lives[0].environment["AWS_DEFAULT_REGION"] == "eu-west-1"
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    program.main(["--port", "0"])
+    assert lives[1].environment["AWS_DEFAULT_REGION"] == "eu-central-1"
+
+
+@pytest.mark.parametrize("text", ["4GB", "0", "-1"])
+@pytest.mark.usefixtures("lives")
+def test_a_wrong_number_is_named(
+    text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The build's log has it: the process ends, and the hook `ready` has no answer."""
+    monkeypatch.setenv("SOAL_MEMORY_MB", text)
+    with pytest.raises(SystemExit):
+        program.main(["--port", "0"])
+    assert f"SOAL_MEMORY_MB: '{text}' is not a number of megabytes" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -150,11 +150,36 @@ def test_an_end_without_a_result_is_unknown(clients: Clients) -> None:
     assert "failed" not in report.problem
 
 
-def test_a_microvm_that_lambda_has_forgotten_has_ended(clients: Clients) -> None:
-    """Its result decides; without one nothing is known."""
-    clients.fails("ResourceNotFoundException", times=2)
+def test_a_microvm_that_lambda_does_not_know_yet_is_waited_for(clients: Clients) -> None:
+    """Lambda's answers are eventually consistent: one right after the start is no end."""
+    clients.fails("ResourceNotFoundException", times=20)
+    clients.has("RUNNING")
+    clients.fails("ResourceNotFoundException", times=20)
+    clients.has("TERMINATED")
+    told: list[str] = []
+    report = follow(MemoryObjectStore(), told.append)
+    assert str(report.problem).startswith(f"unknown: the MicroVM {ID} has ended, and has left no result")
+    assert told == ["running"]
+
+
+def test_of_a_microvm_that_lambda_does_not_know_the_result_decides(clients: Clients) -> None:
+    """Without one nothing is known, not even that it has ended: `--until-done` starts no other one."""
+    clients.fails("ResourceNotFoundException")
     assert follow(stored()).exit_code == EXIT_OK
-    assert str(follow(MemoryObjectStore()).problem).startswith("unknown: ")
+    clients.fails("ResourceNotFoundException", times=21)
+    with pytest.raises(Problem, match=f"unknown: Lambda does not know the MicroVM {ID}, which has left no") as caught:
+        follow(MemoryObjectStore())
+    assert caught.value.exit_code == EXIT_FAILED
+    assert "soal runs show t" in caught.value.todo
+
+
+def test_an_unknown_end_names_the_token_of_the_next_attempt(clients: Clients) -> None:
+    """`soal` may have drawn it: the same event without it would be another run, and write again."""
+    clients.has("TERMINATED")
+    assert "the same clientToken, t, or the sweeper" in str(follow(MemoryObjectStore()).problem)
+    clients.has("TERMINATED")
+    nameless = REMOTE.followed(Started(ID, None), MemoryObjectStore(), lambda _: None, poll_s=0)
+    assert "the same clientToken or the sweeper" in str(nameless.problem)
 
 
 def test_the_result_is_asked_for_after_the_state(clients: Clients) -> None:
@@ -220,6 +245,12 @@ def test_an_event_that_is_too_large_is_refused_before_the_call(clients: Clients,
     assert "into an object" in caught.value.todo
 
 
+def test_an_event_that_is_no_text_is_refused_before_the_call() -> None:
+    """JSON may escape half a character, which no payload can hold."""
+    with pytest.raises(Problem, match=r"no text in UTF-8.*\\ud800"):
+        REMOTE.start({"entryPoint": "s3://b/\ud800.py"})
+
+
 def test_a_refusal_names_the_rights(clients: Clients) -> None:
     """Whoever starts a MicroVM also passes a role and network connectors."""
     clients["lambda-microvms"].add_client_error("run_microvm", "AccessDeniedException")
@@ -275,6 +306,20 @@ def test_who_stops_waiting_hears_how_to_look_again_and_how_to_end_it(
     assert caught.value.exit_code == EXIT_TRY_AGAIN
     assert "soal runs show t" in caught.value.todo
     assert f"terminate-microvm --microvm-identifier {ID}" in caught.value.todo
+
+
+def test_who_stops_the_start_hears_that_a_microvm_may_run(clients: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lambda may have had the request."""
+
+    def interrupted(**_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(clients["lambda-microvms"].client, "run_microvm", interrupted)
+    with pytest.raises(Problem, match="may run all the same") as caught:
+        REMOTE.start(EVENT)
+    assert caught.value.exit_code == EXIT_TRY_AGAIN
+    assert "soal runs show t" in caught.value.todo
+    assert "list-microvms" in caught.value.todo
 
 
 def test_a_run_goes_on_in_another_microvm(clients: Clients) -> None:

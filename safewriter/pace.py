@@ -7,7 +7,6 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from safewriter.record.document import Status
 from safewriter.settle.recovery import Cause
 
 if TYPE_CHECKING:
@@ -32,16 +31,14 @@ class Pace:
         self._first_s: float | None = None
 
     def learn(self, documents: Iterable[Checkpoint]) -> None:
-        """Take the times of the parts that earlier attempts have committed from the parts' documents.
+        """Take the times of the parts that earlier attempts have committed from the documents of these parts.
 
         A part took the time from the verdict on the one before it in its attempt to its own, both of `success()`.
         """
         ends = sorted(
             (attempt.settled_ms, attempt.run_id)
             for document in documents
-            if document.status is Status.COMMITTED
-            and (attempt := document.attempt).settled_by == Cause.SUCCESS.value
-            and attempt.settled_ms is not None
+            if (attempt := document.attempt).settled_by == Cause.SUCCESS.value and attempt.settled_ms is not None
         )
         self._last_s.extend(
             (end_ms - before_ms) / 1000 for (before_ms, before), (end_ms, run_id) in pairwise(ends) if run_id == before

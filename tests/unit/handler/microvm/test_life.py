@@ -156,7 +156,7 @@ def test_a_call_without_an_id_or_an_event_starts_nothing(machine: Machine, body:
 
 def test_termination_waits_for_the_settled_end_of_the_job(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The job's deadline comes at once; after the answer, which comes with the job's end, Lambda ends the machine."""
-    monkeypatch.setattr(module.logger, "error", pytest.fail)
+    monkeypatch.setattr("handler.microvm.life.logger.error", pytest.fail)
     machine.warm()
     machine.run("s3://b/x.py")
     assert machine.call("terminate") == 200

@@ -6,7 +6,6 @@ from collections import deque
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from safewriter.record.document import Status
 from safewriter.settle.recovery import Cause
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class Pace:
         self._first_s: float | None = None
 
     def learn(self, documents: Iterable[Checkpoint]) -> None:
-        """Take the times of the parts that earlier attempts have committed from the parts' documents.
+        """Take the times of the parts that earlier attempts have committed from the documents of these parts.
 
         A part took the time from the verdict on the one before it in its attempt to its own, both of `success()`. An
         attempt's first part took at least the time from its claim. It counts, too: of an attempt that began no other
@@ -40,9 +39,7 @@ class Pace:
         ends = sorted(
             (attempt.settled_ms, attempt.started_ms, attempt.run_id)
             for document in documents
-            if document.status is Status.COMMITTED
-            and (attempt := document.attempt).settled_by == Cause.SUCCESS.value
-            and attempt.settled_ms is not None
+            if (attempt := document.attempt).settled_by == Cause.SUCCESS.value and attempt.settled_ms is not None
         )
         before_ms: dict[str, int] = {}
         for end_ms, claimed_ms, run_id in ends:

@@ -68,7 +68,6 @@ class Jobs:
         close_to_others()
         total_ms = self._total_ms(read_settings(self.environment))
         self.warm_ups.run(self.environment, self.memory_mb, total_ms, self.services, again=again)
-        renew_process()  # no client of that S3 remains
 
     def run(self, call: Call) -> None:
         """Run the event's job, store its result, and end the MicroVM."""

@@ -184,12 +184,10 @@ class Life:
         call = self._call
         if call is None:
             raise AssertionError  # for the type checker
-        try:
-            self._work.run(call)
-        finally:
-            with self._lock:
-                self._stage = _Stage.ENDED
-            self._ended.set()
+        self._work.run(call)
+        with self._lock:
+            self._stage = _Stage.ENDED
+        self._ended.set()
 
     def _resume(self, _: bytes) -> Answer:
         self._work.renew(self._call)

@@ -20,6 +20,7 @@ from handler.redaction.known import KnownForms
 from handler.redaction.redact import Redactor
 from handler.spark.command import Command
 from safewriter.deadline import epoch_ms
+from safewriter.errors import EXIT_TRY_AGAIN
 from tests.integration.handler.children import FORK_AWAY, NEVER, Log, nothing_left, run
 from tests.support.waiting import BUSY_S, until
 
@@ -213,6 +214,32 @@ def test_a_jvm_whose_output_is_not_read_to_its_end_waits_for_no_other_job(
         is_free.set()
     child.jvm.end()
     assert (ended.exit_code, ended.rests) == (0, not stuck)
+
+
+def test_a_job_that_wants_another_attempt_leaves_its_jvm_with_its_exit_code(tmp_path: Path) -> None:
+    """The code is the script's own."""
+    command = Command((sys.executable, "-c", _RESTS.replace("d 0", f"d {EXIT_TRY_AGAIN}")), {}, tmp_path)
+    with start(command, Log().output, clock=epoch_ms) as child:
+        ended = child.supervise(NEVER, clock=epoch_ms)
+    child.jvm.end()
+    assert (ended.exit_code, ended.own_exit, ended.rests) == (EXIT_TRY_AGAIN, EXIT_TRY_AGAIN, True)
+
+
+def test_a_ready_line_after_the_signal_is_no_end_of_the_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script has answered the signal by exit(0), perhaps in the middle of its work: this is no success."""
+    monkeypatch.setattr("handler.process.child._END_TIMEOUT_S", 0.2)
+    code = """
+import os, signal, socket
+channel = socket.socket(fileno=0)
+signal.signal(signal.SIGTERM, lambda *_: channel.sendall(b"%d 0\\n" % os.getpid()))
+channel.recv(1)
+print("up", flush=True)
+while True:
+    signal.pause()
+"""
+    with nothing_left():
+        ended = run(tmp_path, code, Log(), Shutdown(1, 60_000))
+    assert (ended.stop, ended.own_exit, ended.rests) == (Stop.TERMINATED, None, False)
 
 
 def test_a_child_that_may_run_no_more_is_ended_at_once(tmp_path: Path) -> None:

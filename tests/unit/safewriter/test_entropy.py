@@ -57,6 +57,14 @@ def test_copies_with_clocks_of_their_own_differ(monkeypatch: pytest.MonkeyPatch)
     assert draws("a") != draws("a")
 
 
+def test_two_draws_within_one_tick_of_the_clock_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the kernel's bytes: two threads may draw at once."""
+    kernel = count()
+    pool = entropy._Pool()
+    monkeypatch.setattr("os.urandom", lambda size: next(kernel).to_bytes(size))
+    assert pool.draw() != pool.draw()
+
+
 def test_an_id_is_32_hexadecimal_digits_and_new_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its bytes are the kernel's, too."""
     monkeypatch.undo()

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import random
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from handler.microvm.job import Jobs
+from handler import observability
+from handler.microvm import job as module
+from handler.microvm.job import Jobs, terminate
 from handler.microvm.life import Call
 from handler.microvm.renewal import ClockError
 from handler.microvm.warm_up import WarmUp
 from handler.process.child import Ended, Stop
 from handler.services import Services
+from safewriter import entropy
 from safewriter.deadline import epoch_ms
-from tests.unit.handler.world import EVENT, World
+from safewriter.entropy import unique_id
+from safewriter.objects import s3
+from tests.unit.handler.world import COMMITTED, EVENT, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,11 +67,69 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def test_the_result_lies_under_the_run_and_under_the_microvm(machine: Machine) -> None:
-    """Who has started the MicroVM knows no other name; afterwards the MicroVM ends."""
+    """Who has started the MicroVM knows no other name."""
     result = machine.run()
     assert (result["state"], result["clientToken"]) == ("SUCCESS", "t")
     assert dict(machine.results())[f"results/{result['runId']}/run_result.json"] == result
     assert machine.ended == ["mvm-1"]
+
+
+def test_the_microvm_ends_after_both_results_are_stored(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lambda may stop it at once."""
+    stored: list[int] = []
+    monkeypatch.setattr(machine.jobs, "terminate", lambda _: stored.append(len(machine.results())))
+    machine.run()
+    assert stored == [2]
+
+
+def test_the_microvm_ends_after_a_fault_of_the_handler(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise it would cost money until its maximum duration."""
+
+    def broken(*_: object) -> None:
+        raise KeyError("a bug")
+
+    monkeypatch.setattr(module, "handle", broken)
+    machine.jobs.run(CALL)
+    assert machine.ended == ["mvm-1"]
+
+
+def test_a_microvm_is_ended_by_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through the service that has started it."""
+    asked: list[tuple[str, dict[str, str]]] = []
+
+    def client_of(service: str, _config: object) -> SimpleNamespace:
+        return SimpleNamespace(terminate_microvm=lambda **names: asked.append((service, names)))
+
+    monkeypatch.setattr(module, "client_of", client_of)
+    terminate("mvm-1")
+    assert asked == [("lambda-microvms", {"microvmIdentifier": "mvm-1"})]
+
+
+def test_a_result_that_cannot_be_stored_is_in_the_log(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else is told of it."""
+    errors: list[str] = []
+    monkeypatch.setattr(observability.logger, "error", lambda text, *words: errors.append(text % words))
+    put = machine.world.store.put
+
+    def denied(key: str, body: bytes) -> None:
+        if "mvm-1" in key:
+            raise OSError("AccessDenied")
+        put(key, body)
+
+    monkeypatch.setattr(machine.world.store, "put", denied)
+    machine.jobs.run(CALL)
+    (error,) = errors
+    assert "AccessDenied" in error
+    assert '"state": "SUCCESS"' in error
+
+
+def test_the_metrics_of_the_job_are_written_before_the_microvm_ends(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No Lambda runtime does it here. Each is the first event of its environment."""
+    machine.run()
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
+    assert [(one["StateSuccess"], one["ColdStart"]) for one in told] == [([1.0], [1.0])]
 
 
 def test_a_wrong_event_has_its_result_there_too(machine: Machine) -> None:
@@ -113,11 +179,15 @@ def test_the_deadline_is_the_microvm_s_without_a_minute(tmp_path: Path) -> None:
         assert began_ms + job_s * 1000 <= at_ms <= epoch_ms() + job_s * 1000
 
 
-def test_the_run_does_not_continue_itself(tmp_path: Path) -> None:
+def test_a_run_that_could_go_on_does_not_continue_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no function to invoke."""
     machine = Machine(tmp_path, SOAL_CONTINUE_MAX="5")
-    machine.world.end = {"exit_code": 1, "signal": None, "stop": Stop.TERMINATED}
-    machine.run()
+    machine.world.end = {"exit_code": None, "signal": 9, "stop": Stop.KILLED}
+    run_id = "e" * 32
+    monkeypatch.setattr(module, "unique_id", lambda: run_id)
+    machine.world.reports = (replace(COMMITTED, run_id=run_id),)
+    result = machine.run()
+    assert (result["state"], result["progressed"]) == ("INCOMPLETE", True)
     assert machine.world.invoked == []
 
 
@@ -192,3 +262,53 @@ def test_ids_and_variables_are_the_microvm_s(machine: Machine) -> None:
     machine.run()
     assert machine.world.command is not None
     assert machine.world.command.variables["SOAL_REQUEST_ID"] == "microvm-mvm-1"
+
+
+def test_two_copies_share_no_run_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their memory, clocks and kernels are the same; only the MicroVM's id is not."""
+    now_ns = epoch_ms() * 1_000_000
+    monkeypatch.setattr("os.urandom", bytes)
+    monkeypatch.setattr("time.time_ns", lambda: now_ns)
+    pool, state = vars(entropy._POOL).copy(), random.getstate()
+    run_ids = []
+    for microvm_id in ("mvm-1", "mvm-2"):
+        vars(entropy._POOL).update(pool)
+        random.setstate(state)
+        folder = tmp_path / microvm_id
+        folder.mkdir()
+        result = Machine(folder).run(Call(microvm_id, CALL.payload))
+        run_ids.append(result["runId"])
+    assert len(set(run_ids)) == 2
+
+
+def test_a_pause_ends_connections_and_old_ids(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also before the event, when only the moment is known."""
+    monkeypatch.setattr("os.urandom", bytes)
+    monkeypatch.setattr("time.time_ns", lambda: 0)
+    for call in (None, CALL):
+        client, drawn = s3.shared_client(), unique_id()
+        machine.jobs.renew(call)
+        assert s3.shared_client() is not client
+        assert unique_id() != drawn
+
+
+def test_the_clock_is_compared_with_that_of_the_checkpoints_bucket(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job's leases lie there."""
+    asked: list[dict[str, str]] = []
+    monkeypatch.setattr(machine.world, "head_bucket", lambda **names: asked.append(names), raising=False)
+    monkeypatch.setattr(machine.jobs, "set_clock", lambda ask: ask())
+    machine.run()
+    assert asked == [{"Bucket": "checkpoints"}]
+
+
+def test_the_handler_is_closed_to_its_jobs_before_the_first_of_them(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They run other people's code, as the same user."""
+    done: list[str] = []
+    monkeypatch.setattr(module, "close_to_others", lambda: done.append("closed"))
+    monkeypatch.setattr(machine.jobs, "warm_ups", SimpleNamespace(run=lambda *_, **__: done.append("warmed up")))
+    machine.jobs.warm_up(again=False)
+    assert done == ["closed", "warmed up"]

@@ -141,6 +141,7 @@ def test_a_repeated_call_starts_no_second_job(machine: Machine) -> None:
         b'{"runHookPayload": "s3://b/x.py"}',
         b'{"microvmId": "", "runHookPayload": "s3://b/x.py"}',
         b'{"microvmId": "../x", "runHookPayload": "s3://b/x.py"}',
+        b'{"microvmId": "mvm-1/../x", "runHookPayload": "s3://b/x.py"}',
         b'{"microvmId": 1, "runHookPayload": "s3://b/x.py"}',
         b'{"microvmId": "mvm-1"}',
         b'{"microvmId": "mvm-1", "runHookPayload": {}}',
@@ -153,8 +154,9 @@ def test_a_call_without_an_id_or_an_event_starts_nothing(machine: Machine, body:
     assert machine.run() == 200
 
 
-def test_termination_waits_for_the_settled_end_of_the_job(machine: Machine) -> None:
-    """The job's deadline comes at once; after the answer Lambda ends the machine."""
+def test_termination_waits_for_the_settled_end_of_the_job(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job's deadline comes at once; after the answer, which comes with the job's end, Lambda ends the machine."""
+    monkeypatch.setattr("handler.microvm.life.logger.error", pytest.fail)
     machine.warm()
     machine.run("s3://b/x.py")
     assert machine.call("terminate") == 200

@@ -17,6 +17,7 @@ from handler.microvm import warm_up
 from handler.microvm.warm_up import WarmUp, WarmUpError, warm_up_folder
 from handler.outcome.state import State
 from safewriter.deadline import epoch_ms
+from safewriter.objects import s3
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,13 +133,16 @@ def test_no_place_or_secret_of_the_account_reaches_a_warm_up_job(
         "SW_CHECKPOINT_BUCKET": "checkpoints",
         "SCRIPT_BUCKET": "scripts",
         "SPARK_SCRIPT": "job.py",
+        "SOAL_ENTRY_POINT": "s3://scripts/job.py",
         "SOAL_SECRETS": '{"PGPASSWORD": "arn"}',
         "SOAL_TURNS": "{}",
     }
     monkeypatch.setenv("AWS_SESSION_TOKEN", "real")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "real")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "https://real")
-    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    monkeypatch.setenv("AWS_PROFILE", "real")
+    monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
+    monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
     before = dict(os.environ)
     run(handler, python, rounds=1, environment={**account, "SOAL_JIT": "full"})
     assert handler.environments == [{"SOAL_JIT": "full", "SW_CHECKPOINT_BUCKET": "warm-up-checkpoints"}]
@@ -185,6 +189,20 @@ def test_an_s3_that_does_not_end_is_killed(handler: Handler, tmp_path: Path, mon
     pid = int(handler.arguments()[0][0])
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_no_client_of_the_warm_up_remains(handler: Handler, python: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connections and keys would be in the snapshot."""
+    made: list[Any] = []
+
+    def handle(*_: Any) -> Any:
+        made.append(s3.shared_client())
+        return SimpleNamespace(state=State.SUCCESS, state_details="", warnings=())
+
+    monkeypatch.setattr(warm_up, "handle", handle)
+    run(handler, python, rounds=1)
+    with warm_up._with(ENDPOINT):
+        assert s3.shared_client() is not made[0]
 
 
 @pytest.mark.slow

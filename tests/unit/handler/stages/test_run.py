@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from handler.process.child import Stop
 from safewriter.errors import EXIT_TRY_AGAIN
 from safewriter.record.document import Status
 from tests.unit.handler.world import COMMITTED, World
@@ -53,3 +54,13 @@ def test_a_jvm_waits_after_success_and_after_a_step_that_came_too_late(
     world.told = [(event, {}) for event in told]
     world.reports = reports
     assert (world.handle().state, ended == []) == (state, is_kept)
+
+
+def test_a_job_that_was_stopped_leaves_no_jvm(tmp_path: Path) -> None:
+    """It is INCOMPLETE, too, but not by its own step."""
+    world = World(tmp_path)
+    ended: list[bool] = []
+    world.jvm = SimpleNamespace(end=lambda: ended.append(True))
+    world.end = {"exit_code": None, "signal": 15, "stop": Stop.TERMINATED, "own_exit": None, "rests": True}
+    assert world.handle().state == "INCOMPLETE"
+    assert ended

@@ -235,6 +235,24 @@ def test_who_may_not_look_hears_that_it_goes_on(clients: Clients) -> None:
     assert "s3:ListBucket" in caught.value.todo
 
 
+@pytest.mark.parametrize("code", ["AccessDenied", "403", "NoSuchBucket", "ValidationError", "UnrecognizedClient"])
+def test_an_error_that_stays_is_not_waited_out(clients: Clients, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    """Of Lambda or of the bucket: the first one ends the waiting."""
+    monkeypatch.setattr("soal.remote.microvm.time.sleep", pytest.fail)
+    clients.fails(code)
+    with pytest.raises(Problem, match="goes on, but"):
+        follow(MemoryObjectStore())
+
+    class Refusing(MemoryObjectStore):
+        def get(self, key: str, *, max_bytes: int | None = None) -> None:
+            del max_bytes
+            raise StoreError(key) from ClientError({"Error": {"Code": code}}, "GetObject")
+
+    clients.has("RUNNING")
+    with pytest.raises(Problem, match="goes on, but"):
+        follow(Refusing())
+
+
 @pytest.mark.parametrize("text", ["a" * 4088, "ö" * 2044])
 def test_an_event_that_is_too_large_is_refused_before_the_call(clients: Clients, text: str) -> None:
     """Lambda counts bytes: 4,096 by its model, here with the eight around the text."""

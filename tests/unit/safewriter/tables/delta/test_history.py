@@ -320,6 +320,24 @@ def test_a_listing_that_nothing_older_ends_is_that_of_the_whole_log() -> None:
     assert len(DeltaHistory(world.lake, world.clock).since_ms(since_ms, near=150)) == 200
 
 
+@pytest.mark.parametrize("checkpoint", [None, 1])
+def test_a_gap_since_the_time_is_said_of_a_table_that_is_another_one(checkpoint: int | None) -> None:
+    """The missing version may have restored the write's rows, and a retry would write them again."""
+    world = World()
+    world.append_foreign()
+    if checkpoint is not None:
+        world.lake.put("_delta_log/_last_checkpoint", json.dumps({"version": checkpoint}).encode())
+    world.sleep(60)
+    begun = attempt(version_before=1, modified_ms=world.now_ms, started_ms=world.now_ms)
+    world.append_foreign()
+    world.append_foreign()
+    assert history(world).of_write("w", begun) == ()
+    world.lake.delete(key_of(2))
+
+    with pytest.raises(UndecidableError, match="the next one is 3"):
+        history(world).of_write("w", begun)
+
+
 def test_a_version_of_the_same_second_counts_as_later() -> None:
     """S3 dates objects by the second, so that it may have come behind the moment."""
     world = World(existing=False)

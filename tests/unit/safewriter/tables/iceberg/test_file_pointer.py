@@ -253,6 +253,25 @@ def test_another_file_is_read_although_one_is_kept() -> None:
     assert list(moved.metadata["refs"]) == ["sw-1"]
 
 
+def test_the_catalog_names_a_file_only_once_it_is_there() -> None:
+    """A settler that is killed between the two leaves a table that can be read."""
+    there: list[bool] = []
+
+    class Looking(OneFile):
+        def _swap(self, old: str, new: str) -> bool:
+            there.append(lake.get(Location.parse(new).key) is not None)
+            return super()._swap(old, new)
+
+    lake = MemoryObjectStore()
+    lake.put(Location.parse(OLD).key, b'{"refs":{},"last-updated-ms":1}')
+    places = [OLD]
+    pointer = Looking(TableName.parse("c.db.t"), lambda: places, {"s3://lake": lake}.__getitem__)
+    held = pointer.read()
+    assert held is not None
+    assert pointer.commit(held, FENCE)
+    assert there == [True]
+
+
 def test_a_fence_that_was_refused_is_not_kept() -> None:
     """The file is there, and the catalog names another one."""
 

@@ -61,6 +61,7 @@ class Microvm(Construct):
             self,
             "Image",
             # None of them has a default in CloudFormation, also where Lambda has one.
+            # A capability would be the job's, too. Without one a wrong clock ends each job with a `ClockError`.
             additional_os_capabilities=[],
             base_image_arn=f"arn:{Aws.PARTITION}:lambda:{Aws.REGION}:aws:microvm-image:{_BASE}",
             base_image_version=config.microvm_base_version,

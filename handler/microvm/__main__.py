@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from handler.microvm.hooks import server_of
 from handler.microvm.job import Jobs
-from handler.microvm.life import Life
+from handler.microvm.lifecycle import Lifecycle
 from handler.microvm.warm_up import WarmUp, warm_up_folder
 from handler.services import Services
 from handler.spark.installation import default_home
@@ -53,11 +53,11 @@ def main(words: Sequence[str] | None = None) -> None:
         Services(),
         WarmUp(folder, options.rounds, lessons=not options.no_lessons, python=options.s3_python),
     )
-    life = Life(jobs)
+    life = Lifecycle(jobs)
     server = server_of(options.port, life.hooks)
     signal.signal(signal.SIGTERM, lambda *_: life.stop())
     threading.Thread(target=server.serve_forever, name="soal-hooks", daemon=True).start()
-    life.live()
+    life.serve()
     server.shutdown()
 
 

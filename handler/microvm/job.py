@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from handler import observability
 from handler.app import handle
 from handler.input_errors import InputError
-from handler.microvm.haste import Haste
+from handler.microvm.advanced_clock import AdvancedClock
 from handler.microvm.renewal import renew_process, set_clock
 from handler.outcome.outcome import of_error
 from handler.process.tree import close_to_others
@@ -26,7 +26,7 @@ from safewriter.schedule import Schedule
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from handler.microvm.life import Call
+    from handler.microvm.lifecycle import Call
     from handler.microvm.warm_up import WarmUp
     from handler.outcome.result import Result
     from handler.services import Services
@@ -51,7 +51,9 @@ def terminate(microvm_id: str) -> None:
 
 @dataclass(slots=True)
 class Jobs:
-    """`environment`: the image's variables. `memory_mb`: what jobs may use. `terminate` ends the MicroVM at the end."""
+    """Runs the warm-up jobs and the one job of a MicroVM, on the main thread. `environment`: the image's variables.
+    `memory_mb`: the MicroVM's memory. `terminate` ends the MicroVM at the end.
+    """
 
     environment: Mapping[str, str]
     memory_mb: int
@@ -59,9 +61,9 @@ class Jobs:
     warm_ups: WarmUp
     terminate: Callable[[str], None] = terminate
     set_clock: Callable[..., None] = set_clock
-    _haste: Haste = field(default_factory=Haste)
+    _clock: AdvancedClock = field(default_factory=AdvancedClock)
     _stop_at_ms: int | None = None
-    _is_hurried: bool = False
+    _is_expired: bool = False
 
     def warm_up(self, *, again: bool) -> None:
         """Run guarded jobs on an S3 of this machine. Raises `WarmUpError` if no JVM waits for a job afterwards."""
@@ -80,19 +82,19 @@ class Jobs:
         except Exception as error:  # noqa: BLE001 - as above
             observability.logger.warning("this MicroVM runs on to its maximum duration, it could not end: %s", error)
 
-    def hurry(self) -> None:
+    def expire_deadline(self) -> None:
         """Let the job's deadline come now, or as soon as it is known: the job gets SIGTERM, and its writes are
         settled.
         """
-        self._is_hurried = True
+        self._is_expired = True
         if self._stop_at_ms is not None:
-            self._haste.move_to(self._stop_at_ms)
+            self._clock.move_to(self._stop_at_ms)
 
     def renew(self, call: Call | None) -> None:
         """Renew ids and connections after a pause."""
         renew_process("resume" if call is None else call.microvm_id, str(epoch_ms()))
 
-    def _run(self, call: Call) -> Result:
+    def _run(self, call: Call) -> None:
         # A call of a hook has no id of its own, and there is one `run` in the life of a MicroVM.
         request_id = f"microvm-{call.microvm_id}"
         renew_process(request_id, call.payload)
@@ -100,7 +102,7 @@ class Jobs:
         settings = _settings(environment)
         problem = None if settings is None else self._clock_problem(settings)
         now_ms = epoch_ms()
-        deadline = Deadline(now_ms + self._total_ms(settings), now_ms, self._haste.clock)
+        deadline = Deadline(now_ms + self._total_ms(settings), now_ms, self._clock.clock)
         invocation = Invocation(
             deadline=deadline,
             request_id=request_id,
@@ -113,8 +115,8 @@ class Jobs:
         observability.logger.append_keys(microvm_id=call.microvm_id, function_request_id=request_id)
         if settings is not None:
             self._stop_at_ms = Schedule.of(deadline, settings.guard.warn_before_ms).terminate_at_ms
-            if self._is_hurried:
-                self.hurry()
+            if self._is_expired:
+                self.expire_deadline()
         if problem is None:
             result = handle(call.event, progress, environment, self.services)
         else:
@@ -123,7 +125,6 @@ class Jobs:
             self._keep(call.microvm_id, result, settings)
         observability.count(result)
         observability.metrics.flush_metrics()
-        return result
 
     def _total_ms(self, settings: HandlerSettings | None) -> int:
         """Return the job's whole time: the MicroVM's maximum duration without the margin."""

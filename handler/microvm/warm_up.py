@@ -101,7 +101,7 @@ class WarmUp:
                     raise WarmUpError(f"warm-up job {number} ended as {result.state}: {result.state_details}")
                 if services.reuse.sandbox is None:
                     raise WarmUpError(f"warm-up job {number} left no JVM: {'; '.join(result.warnings)}")
-        if not services.reuse.tidy(_TIDY_TIMEOUT_S):
+        if services.reuse.sandbox is not None and not services.reuse.tidy(_TIDY_TIMEOUT_S):
             raise WarmUpError("the JVM did not come to rest after the warm-up jobs")
 
     @contextmanager

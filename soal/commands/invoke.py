@@ -40,10 +40,11 @@ def invoke(
     """Run a job on a function or in a MicroVM, and wait for its result.
 
     For a function it waits for up to 15 minutes, which is as long as Lambda lets a caller wait: use --async for a
-    longer run. For a durable function it waits until the execution has ended, for a MicroVM until that has. Ctrl-C
-    stops neither an execution nor a MicroVM.
+    longer run. For a durable function it waits until the execution has ended; for a MicroVM until the result is
+    there, or the MicroVM has ended without one. Ctrl-C stops neither an execution nor a MicroVM.
 
-    Exit codes: 0 success (or, with --async, queued), 1 failed or unknown, 2 usage, 75 try again, 124 deadline.
+    Exit codes: 0 success (or, with --async, queued or started), 1 failed or unknown, 2 usage, 75 try again, 124
+    deadline.
     """
     out = Output(as_json=as_json)
     if asynchronous and do_until_done:

@@ -19,7 +19,7 @@ RUN = """
 import json, os, sys, time
 from pathlib import Path
 from handler.microvm.job import Jobs
-from handler.microvm.life import Call
+from handler.microvm.lifecycle import Call
 from handler.microvm.warm_up import WarmUp
 from handler.services import Services
 from safewriter import entropy

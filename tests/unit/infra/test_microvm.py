@@ -13,7 +13,7 @@ from botocore.validate import ParamValidator
 from cfnlint.api import lint
 from cfnlint.config import ManualArgs
 
-from handler.microvm.life import _END_WAIT_S
+from handler.microvm.lifecycle import _END_WAIT_S
 from infra.context import read_context
 from infra.contradictions import ConfigError
 from safewriter.schedule import LEAD_MS

@@ -13,7 +13,7 @@ import pytest
 from handler import observability
 from handler.microvm import job as module
 from handler.microvm.job import Jobs, terminate
-from handler.microvm.life import Call
+from handler.microvm.lifecycle import Call
 from handler.microvm.renewal import ClockError
 from handler.microvm.warm_up import WarmUp
 from handler.process.child import Ended, Stop
@@ -197,7 +197,7 @@ def test_a_hurried_job_is_stopped_by_its_shutdown(machine: Machine, monkeypatch:
 
     def supervise(shutdown: Shutdown, *, shutdown_clock: Callable[[], int], **_: object) -> Ended:
         before = shutdown.terminate_at_ms - shutdown_clock()
-        machine.jobs.hurry()
+        machine.jobs.expire_deadline()
         after = shutdown_clock()
         seen.extend((before, shutdown.terminate_at_ms - after, shutdown.kill_at_ms - after))
         return World.supervise(machine.world)
@@ -223,7 +223,7 @@ def test_a_job_that_was_hurried_before_its_deadline_was_planned_is_stopped_too(
         return World.supervise(machine.world)
 
     monkeypatch.setattr(machine.world, "supervise", supervise)
-    monkeypatch.setattr(machine.jobs, "set_clock", lambda _ask: machine.jobs.hurry())
+    monkeypatch.setattr(machine.jobs, "set_clock", lambda _ask: machine.jobs.expire_deadline())
     machine.run()
     assert [each <= 0 for each in left_ms] == [True]
 

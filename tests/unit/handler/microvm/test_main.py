@@ -11,7 +11,7 @@ import boto3
 import pytest
 
 from handler.microvm import __main__ as program
-from handler.microvm.life import Life
+from handler.microvm.lifecycle import Lifecycle
 from handler.microvm.warm_up import WarmUp
 from scripts.emulator.microvm import MicrovmEmulator
 from scripts.emulator.rie import EmulatorError
@@ -32,16 +32,16 @@ def lives(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Jobs]]:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     found: list[Any] = []
 
-    class Idle(Life):
+    class Idle(Lifecycle):
         def __init__(self, work: Jobs) -> None:
             super().__init__(work)
             found.append(work)
 
-        def live(self) -> None:
+        def serve(self) -> None:
             signal.raise_signal(signal.SIGTERM)
             assert self._calls.get(timeout=BUSY_S) is None
 
-    monkeypatch.setattr(program, "Life", Idle)
+    monkeypatch.setattr(program, "Lifecycle", Idle)
     before = signal.getsignal(signal.SIGTERM)
     yield found
     signal.signal(signal.SIGTERM, before)

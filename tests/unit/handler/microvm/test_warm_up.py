@@ -241,8 +241,11 @@ def test_boto3_in_a_job_takes_the_credentials_that_the_handler_serves_meanwhile(
 ) -> None:
     """A build has no credentials in its variables: then a job asks the handler, and boto3 wants a token."""
     documents: list[Any] = []
-    monkeypatch.setattr(
-        warm_up, "handle", lambda *given: (documents.append(credentials._document()), handler(*given))[1]
-    )
+
+    def handle(*given: Any) -> Any:
+        documents.append(credentials._document())
+        return handler(*given)
+
+    monkeypatch.setattr(warm_up, "handle", handle)
     run(handler, python, rounds=1)
     assert documents[0].keys() == {"AccessKeyId", "SecretAccessKey", "Token", "Expiration"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from safewriter.deadline import epoch_ms
 
-__all__ = ["Haste"]
+__all__ = ["AdvancedClock"]
 
 
-class Haste:
+class AdvancedClock:
     """Shows the wall clock, until someone moves it forward. Only a deadline reads it: records and leases have the true
     time.
     """

@@ -4,7 +4,7 @@
 |-------------|-------------------------------------------------------------------------------------------------------|
 | `ready`     | 503 while the JVM warms up, then 200: Lambda takes the snapshot; 500 ends the build                   |
 | `validate`  | in a copy at the build: 503 while another warm-up runs, then 200 or 500                               |
-| `run`       | 200 at once, and the job runs on: a hook has a minute at most, a job eight hours; 400, 409, 503       |
+| `run`       | 200 at once, and the job runs on: a hook has a minute at most, a job eight hours; 400, 409, 500, 503  |
 | `suspend`   | 200: a suspended job goes on later, or a settler finds it                                             |
 | `resume`    | 200 once connections and ids are renewed                                                              |
 | `terminate` | 200 once the job has ended, early if it must, and its writes are settled                              |
@@ -30,7 +30,7 @@ from safewriter.parsing import parsed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["Call", "Life", "Work"]
+__all__ = ["Call", "Lifecycle", "Work"]
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,256}")
 _END_WAIT_S: Final = 55.0
@@ -75,7 +75,7 @@ class Work(Protocol):
 
     def run(self, call: Call) -> None: ...
 
-    def hurry(self) -> None:
+    def expire_deadline(self) -> None:
         """Let the job end as if its deadline had come. On another thread."""
         ...
 
@@ -93,7 +93,7 @@ class _Stage(StrEnum):
     OVER = "about to end without a job"
 
 
-class Life:
+class Lifecycle:
     """The state that hooks and the main thread share."""
 
     def __init__(self, work: Work) -> None:
@@ -119,7 +119,7 @@ class Life:
             "terminate": self._terminate,
         }
 
-    def live(self) -> None:
+    def serve(self) -> None:
         """Warm up, and do what the hooks ask for, until `stop`. On the main thread."""
         warm = self._warm(again=False)
         with self._lock:
@@ -128,7 +128,7 @@ class Life:
             call()
 
     def stop(self) -> None:
-        """Let `live` return."""
+        """Let `serve` return."""
         self._calls.put(None)
 
     def _warm(self, *, again: bool) -> bool:
@@ -199,7 +199,7 @@ class Life:
             if self._stage is _Stage.READY:
                 self._stage = _Stage.OVER
         if running:
-            self._work.hurry()
+            self._work.expire_deadline()
             if not self._ended.wait(_END_WAIT_S):
                 logger.error("the job has not ended; the sweeper settles its writes")
         return _OK

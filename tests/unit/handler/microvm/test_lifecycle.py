@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from handler.microvm import life as module
-from handler.microvm.life import Call, Life
+from handler.microvm import lifecycle as module
+from handler.microvm.lifecycle import Call, Lifecycle
 from tests.support.waiting import BUSY_S, until
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class Work:
     def run(self, call: Call) -> None:
         self._wait(call.event)
 
-    def hurry(self) -> None:
-        self.done.append("hurry")
+    def expire_deadline(self) -> None:
+        self.done.append("expire_deadline")
         self.may_end.release()
 
     def renew(self, call: Call | None) -> None:
@@ -51,8 +51,8 @@ class Machine:
 
     def __init__(self) -> None:
         self.work = Work()
-        self.life = Life(self.work)
-        self.thread = threading.Thread(target=self.life.live)
+        self.life = Lifecycle(self.work)
+        self.thread = threading.Thread(target=self.life.serve)
 
     def call(self, hook: str, body: bytes = b"") -> int:
         return int(self.life.hooks[hook](body).status)
@@ -156,11 +156,11 @@ def test_a_call_without_an_id_or_an_event_starts_nothing(machine: Machine, body:
 
 def test_termination_waits_for_the_settled_end_of_the_job(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The job's deadline comes at once; after the answer, which comes with the job's end, Lambda ends the machine."""
-    monkeypatch.setattr("handler.microvm.life.logger.error", pytest.fail)
+    monkeypatch.setattr("handler.microvm.lifecycle.logger.error", pytest.fail)
     machine.warm()
     machine.run("s3://b/x.py")
     assert machine.call("terminate") == 200
-    assert machine.work.done == ["warm", "hurry", "s3://b/x.py"]
+    assert machine.work.done == ["warm", "expire_deadline", "s3://b/x.py"]
     assert machine.call("terminate") == 200
     assert machine.work.done[-1] == "s3://b/x.py"
 
@@ -168,7 +168,7 @@ def test_termination_waits_for_the_settled_end_of_the_job(machine: Machine, monk
 def test_termination_is_answered_within_a_hook_s_time(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that does not end is left to the sweeper."""
     monkeypatch.setattr(module, "_END_WAIT_S", 0)
-    monkeypatch.setattr(machine.work, "hurry", lambda: None)
+    monkeypatch.setattr(machine.work, "expire_deadline", lambda: None)
     machine.warm()
     machine.run()
     assert machine.call("terminate") == 200

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,11 @@ from soal.remote.execution import followed
 from soal.remote.function import RemoteFunction, sent_view
 from soal.remote.microvm import RemoteMicrovms, started_view
 from soal.target import find_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from soal.console.view import View
 
 
 def invoke(
@@ -54,11 +59,21 @@ def invoke(
         )
     # With a clientToken the caller can find a run whose answer was lost, and invoke it again.
     delivered = with_token(read_event(event))
-    how = (asynchronous, do_until_done, attempts_max)
+    attempts = attempts_max if do_until_done else None
     if microvm is not None:
-        _in_microvm(out, microvm, endpoint_url, delivered, how)
+        microvms = RemoteMicrovms.of_stack(microvm, endpoint_url)
+        if asynchronous:
+            started = microvms.start(delivered)
+            _see(out, started_view(started), started.run_key)
+        else:
+            _in_microvm(out, microvms, delivered, attempts)
     elif function is not None:
-        _on_function(out, RemoteFunction(function, endpoint_url), delivered, how)
+        remote = RemoteFunction(function, endpoint_url)
+        if asynchronous:
+            sent = remote.send(delivered)
+            _see(out, sent_view(sent), sent.run_key)
+        else:
+            _on_function(out, remote, delivered, attempts)
     else:
         raise Problem(
             "neither a function nor a stack with MicroVMs is named",
@@ -66,52 +81,35 @@ def invoke(
         )
 
 
-def _on_function(out: Output, remote: RemoteFunction, event: Any, how: tuple[bool, bool, int]) -> None:  # noqa: ANN401 - any JSON value
-    asynchronous, do_until_done, attempts_max = how
-    if asynchronous:
-        sent = remote.send(event)
-        out.show(sent_view(sent))
-        _see(out, sent.run_key)
-        return
+def _see(out: Output, view: View, run_key: str | None) -> None:
+    out.show(view)
+    if run_key is not None:
+        out.remark(f"see its state with: soal runs show {run_key}")
+
+
+def _on_function(out: Output, remote: RemoteFunction, event: Any, attempts: int | None) -> None:  # noqa: ANN401 - any JSON value
     with JobProgress(out.talk, f"running on {remote.name}", shows_log=False) as progress:
         if remote.is_durable():
             report = followed(remote.start(event), run_key_of(event), out, progress)
-        elif do_until_done:
-            report = until_done(remote.invoke, event, attempts_max=attempts_max, remark=out.remark)
         else:
-            report = remote.invoke(event)
+            report = _attempted(out, remote.invoke, event, attempts)
     conclude(out, report, todo="see the function's log: soal logs")
 
 
-def _in_microvm(
-    out: Output,
-    stack: str,
-    endpoint_url: str | None,
-    event: Any,  # noqa: ANN401 - any JSON value
-    how: tuple[bool, bool, int],
-) -> None:
-    asynchronous, do_until_done, attempts_max = how
-    remote = RemoteMicrovms.of_stack(stack, endpoint_url)
-    if asynchronous:
-        started = remote.start(event)
-        out.show(started_view(started))
-        _see(out, started.run_key)
-        return
-    store = find_target(endpoint_url, Home.of(), local=False).store(bucket_of(remote.bucket))
-    with JobProgress(out.talk, f"running in a MicroVM of {stack}", shows_log=False) as progress:
+def _in_microvm(out: Output, remote: RemoteMicrovms, event: Any, attempts: int | None) -> None:  # noqa: ANN401 - as above
+    store = find_target(remote.endpoint_url, Home.of(), local=False).store(bucket_of(remote.bucket))
+    with JobProgress(out.talk, "running in a MicroVM", shows_log=False) as progress:
 
         def attempt(event: Any) -> Report:  # noqa: ANN401 - as above
             started = remote.start(event)
             out.remark(f"started the MicroVM {started.microvm_id}")
             return remote.followed(started, store, progress.says)
 
-        if do_until_done:
-            report = until_done(attempt, event, attempts_max=attempts_max, remark=out.remark)
-        else:
-            report = attempt(event)
+        report = _attempted(out, attempt, event, attempts)
     conclude(out, report, todo=f"see its log: aws logs tail {remote.log_group}")
 
 
-def _see(out: Output, run_key: str | None) -> None:
-    if run_key is not None:
-        out.remark(f"see its state with: soal runs show {run_key}")
+def _attempted(out: Output, attempt: Callable[[Any], Report], event: Any, attempts: int | None) -> Report:  # noqa: ANN401 - as above
+    if attempts is None:
+        return attempt(event)
+    return until_done(attempt, event, attempts_max=attempts, remark=out.remark)

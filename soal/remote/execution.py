@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 from handler.outcome.state import State
 from safewriter.parsing import parsed
@@ -15,6 +15,7 @@ from soal.console.problem import EXIT_DEADLINE, EXIT_TRY_AGAIN, Problem
 from soal.invocation.report import Report, report_of
 from soal.remote.answer import Answer, FunctionError
 from soal.remote.failure import failed
+from soal.remote.polling import POLL_S, polled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,11 +23,8 @@ if TYPE_CHECKING:
     from soal.console.output import Output
     from soal.console.progress import JobProgress
 
-_POLL_S: Final = 2.0
 _EVENTS: Final = 10
 """The newest events; an attempt and the pause after it make five."""
-_ERRORS_MAX: Final = 20
-"""Consecutive errors, such as throttling or a network failure."""
 _ENDS: Final = ("SUCCEEDED", "FAILED", "TIMED_OUT", "STOPPED")
 _ENDED_OTHERWISE: Final = {
     "TIMED_OUT": "the execution has timed out; its committed steps stay",
@@ -40,28 +38,25 @@ class Execution:
 
     arn: str
     lambda_: Any
-    poll_s: float = _POLL_S
+    poll_s: float = POLL_S
 
     def report(self, says: Callable[[str], None]) -> Report:
         """Wait for the end, which Lambda brings after the execution's own timeout at the latest; call `says` for each
         attempt. Raises `Problem` if Lambda refuses or keeps failing.
         """
-        begun, before, errors = time.monotonic(), "", 0
-        while True:
-            try:
-                reply = self.lambda_.get_durable_execution(DurableExecutionArn=self.arn)
-                if reply["Status"] in _ENDS:
-                    return self._of(reply, round((time.monotonic() - begun) * 1000))
-                if (now := self._attempts()) != before:
-                    says(now)
-                    before = now
-                errors = 0
-            except (BotoCoreError, ClientError) as error:
-                errors += 1
-                if errors > _ERRORS_MAX or _is_refused(error):
-                    todo = "allow lambda:GetDurableExecution and lambda:GetDurableExecutionHistory on it"
-                    raise failed(f"execution {self.arn} goes on, but: {error}", error, todo) from error
-            time.sleep(self.poll_s)
+        begun = time.monotonic()
+
+        def look() -> Report | str:
+            reply = self.lambda_.get_durable_execution(DurableExecutionArn=self.arn)
+            if reply["Status"] in _ENDS:
+                return self._of(reply, round((time.monotonic() - begun) * 1000))
+            return self._attempts()
+
+        def lost(error: Exception) -> Problem:
+            todo = "allow lambda:GetDurableExecution and lambda:GetDurableExecutionHistory on it"
+            return failed(f"execution {self.arn} goes on, but: {error}", error, todo)
+
+        return polled(look, says, is_refused=_is_refused, lost=lost, poll_s=self.poll_s)
 
     def _of(self, reply: Any, duration_ms: int) -> Report:  # noqa: ANN401 - the service's answer
         status = reply["Status"]

@@ -23,6 +23,7 @@ from soal.invocation.report import Report, report_of
 from soal.remote.answer import Answer
 from soal.remote.aws import aws_client
 from soal.remote.failure import AWS_ERRORS, failed, not_started
+from soal.remote.polling import POLL_S, polled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,9 +33,8 @@ if TYPE_CHECKING:
 _LAUNCH: Final = "MicrovmLaunch"
 _BUCKET: Final = "CheckpointBucket"
 _OUTPUTS: Final = (_LAUNCH, _BUCKET)
-_POLL_S: Final = 2.0
-_ERRORS_MAX: Final = 20
-"""Consecutive errors, such as throttling or a network failure."""
+_UNKNOWN_MAX: Final = 20
+"""Consecutive answers that Lambda does not know a MicroVM."""
 _RESULT_MAX_BYTES: Final = 8 << 20
 _ENDED: Final = "TERMINATED"
 _NOT_FOUND: Final = "ResourceNotFoundException"
@@ -119,7 +119,7 @@ class RemoteMicrovms:
         return Started(str(answer["microvmId"]), run_key_of(event))
 
     def followed(
-        self, started: Started, store: ObjectStore, says: Callable[[str], None], *, poll_s: float = _POLL_S
+        self, started: Started, store: ObjectStore, says: Callable[[str], None], *, poll_s: float = POLL_S
     ) -> Report:
         """Wait for the result, or for the MicroVM's end, which Lambda brings at its maximum duration; call `says` for
         each state. Raises `Problem` if one of the two cannot be asked, if Lambda does not know the MicroVM, or on
@@ -136,34 +136,32 @@ class RemoteMicrovms:
             ) from None
 
     def _followed(self, started: Started, store: ObjectStore, says: Callable[[str], None], poll_s: float) -> Report:
-        client, begun, before, errors, not_found = self._client(), time.monotonic(), "", 0, 0
+        client, begun, not_found = self._client(), time.monotonic(), 0
         microvm_id = started.microvm_id
-        while True:
-            try:
-                # The state first: a result that is not there after the end will never be there.
-                state, why = _state(client, microvm_id)
-                stored = store.get(result_key(microvm_id), max_bytes=_RESULT_MAX_BYTES)
-                errors = 0
-            except (*AWS_ERRORS, StoreError) as error:
-                errors += 1
-                if errors > _ERRORS_MAX or _is_refused(error):
-                    raise _lost_sight(microvm_id, error, self.bucket) from error
-            else:
-                duration_ms = round((time.monotonic() - begun) * 1000)
-                if stored is not None:
-                    return report_of(
-                        Answer(_document(stored.body), None, timed_out=False, duration_ms=duration_ms), None
-                    )
-                if state == _ENDED:
-                    return Report(None, _unknown(started, state, why), EXIT_FAILED, duration_ms)
-                not_found = 0 if state else not_found + 1
-                if not_found > _ERRORS_MAX:  # no end that anybody has seen, after which another one could start
-                    todo = f"look for it with: soal runs show {started.run_key or 'RUN_KEY'}"
-                    raise Failure(_unknown(started, state, why), todo=todo)
-                if state not in ("", before):
-                    says(state.lower())
-                    before = state
-            time.sleep(poll_s)
+
+        def look() -> Report | str:
+            nonlocal not_found
+            # The state first: a result that is not there after the end will never be there.
+            state, why = _state(client, microvm_id)
+            stored = store.get(result_key(microvm_id), max_bytes=_RESULT_MAX_BYTES)
+            duration_ms = round((time.monotonic() - begun) * 1000)
+            if stored is not None:
+                return report_of(Answer(_document(stored.body), None, timed_out=False, duration_ms=duration_ms), None)
+            if state == _ENDED:
+                return Report(None, _unknown(started, state, why), EXIT_FAILED, duration_ms)
+            not_found = 0 if state else not_found + 1
+            if not_found > _UNKNOWN_MAX:  # no end that anybody has seen, after which another one could start
+                todo = f"look for it with: soal runs show {started.run_key or 'RUN_KEY'}"
+                raise Failure(_unknown(started, state, why), todo=todo)
+            return state.lower()
+
+        return polled(
+            look,
+            says,
+            is_refused=_is_refused,
+            lost=lambda error: _lost_sight(microvm_id, error, self.bucket),
+            poll_s=poll_s,
+        )
 
 
 def _payload_max(client: Any) -> int:  # noqa: ANN401 - a boto3 client

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from infra.context import read_context
 from infra.contradictions import ConfigError
 from safewriter.schedule import LEAD_MS
 from scripts.image.microvm import bundle
+from scripts.provision.place import ROOT
 from tests.support.cloud import ACCOUNT, IMAGE
 
 if TYPE_CHECKING:
@@ -77,6 +79,19 @@ def test_the_hooks_are_those_that_the_program_serves(microvm: Synthesised) -> No
     assert {f"{name}TimeoutInSeconds" for name in enabled} == named.keys() - enabled
     # The program waits for the job's settled end, and answers within the hook's time.
     assert LEAD_MS / 1000 < _END_WAIT_S < hooks["MicrovmHooks"]["TerminateTimeoutInSeconds"]
+
+
+def test_the_guide_s_command_makes_an_image_with_the_hooks_of_the_template(microvm: Synthesised) -> None:
+    """The command line begins its names with a small letter."""
+    guide = (ROOT / "docs" / "guides" / "microvm.md").read_text(encoding="utf-8")
+    (by_hand,) = re.findall(r"--hooks '(.+?)'", guide, re.DOTALL)
+    hooks = json.loads(by_hand)
+    named = {**hooks, **{group: _capital(hooks[group]) for group in ("microvmImageHooks", "microvmHooks")}}
+    assert _capital(named) == image(microvm)["Hooks"]
+
+
+def _capital(names: dict[str, Any]) -> dict[str, Any]:
+    return {f"{name[0].upper()}{name[1:]}": value for name, value in names.items()}
 
 
 def test_its_jobs_may_do_what_the_functions_may(microvm: Synthesised) -> None:

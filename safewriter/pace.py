@@ -26,15 +26,17 @@ class Pace:
     """
 
     def __init__(self) -> None:
-        self._last_s: deque[float] = deque(maxlen=_LAST)
+        self._last: deque[tuple[float, bool]] = deque(maxlen=_LAST)
+        """Seconds, and whether they are known only from the claim of an attempt's first part."""
         self._first_s: float | None = None
 
     def learn(self, documents: Iterable[Checkpoint]) -> None:
         """Take the times of the parts that earlier attempts have committed from the documents of these parts.
 
         A part took the time from the verdict on the one before it in its attempt to its own, both of `success()`. An
-        attempt's first part took at least the time from its claim. It counts, too: of an attempt that began no other
-        for want of time, nothing else would tell that parts have become faster.
+        attempt's first part took at least the time from its claim, without what the script did before. It counts as
+        long as this attempt's first part, or longer: of an attempt that began no other for want of time, nothing else
+        would tell that parts have become faster.
         """
         ends = sorted(
             (attempt.settled_ms, attempt.started_ms, attempt.run_id)
@@ -45,7 +47,7 @@ class Pace:
         for end_ms, claimed_ms, run_id in ends:
             taken_ms = end_ms - before_ms.get(run_id, claimed_ms)
             if taken_ms >= 0:  # else the clock was set back
-                self._last_s.append(taken_ms / 1000)
+                self._last.append((taken_ms / 1000, run_id not in before_ms))
             before_ms[run_id] = end_ms
 
     def took(self, seconds: float) -> None:
@@ -53,7 +55,7 @@ class Pace:
         if self._first_s is None:
             self._first_s = seconds
         else:
-            self._last_s.append(seconds)
+            self._last.append((seconds, False))
 
     @property
     def wanted_s(self) -> float | None:
@@ -62,4 +64,5 @@ class Pace:
         """
         if self._first_s is None:
             return None
-        return median(self._last_s or (self._first_s,)) * _SPARE
+        last = [max(seconds, self._first_s) if is_first else seconds for seconds, is_first in self._last]
+        return median(last or (self._first_s,)) * _SPARE

@@ -65,8 +65,8 @@ def test_an_attempt_knows_the_pace_of_earlier_ones_after_its_first_part() -> Non
         committed("b", 900_000, claimed_ms=830_000),
         committed("a", 30_000, claimed_ms=11_000),
     ]
-    assert pace_of(earlier, 50.0).wanted_s == pytest.approx(1.2 * median([6, 20, 70, 40]))
-    assert pace_of([*earlier, committed("a", 905_000)], 50.0).wanted_s == pytest.approx(1.2 * 40)
+    assert pace_of(earlier, 50.0).wanted_s == pytest.approx(1.2 * median([50, 20, 70, 40]))
+    assert pace_of([*earlier, committed("a", 905_000)], 50.0).wanted_s == pytest.approx(1.2 * 50)
 
 
 def test_attempts_that_begin_one_part_each_tell_that_parts_have_become_faster() -> None:
@@ -79,6 +79,12 @@ def test_attempts_that_begin_one_part_each_tell_that_parts_have_become_faster() 
     ]
     assert pace_of(slow, 10.0).wanted_s == pytest.approx(1.2 * 700)
     assert pace_of([*slow, *fast], 10.0).wanted_s == pytest.approx(1.2 * 10)
+
+
+def test_a_first_part_of_earlier_took_no_less_than_this_attempt_s() -> None:
+    """Its document has the moment of the claim; a script may have read for minutes before."""
+    assert pace_of([committed("a", 2_000)], 100.0).wanted_s == pytest.approx(120)
+    assert pace_of([committed("a", 200_000)], 100.0).wanted_s == pytest.approx(240)
 
 
 def test_a_part_that_ended_before_it_began_tells_nothing() -> None:

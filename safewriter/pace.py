@@ -21,8 +21,8 @@ _SPARE: Final = 1.2
 
 
 class Pace:
-    """The times of the last five parts. The first part of this attempt, often with a cold JVM, counts only if there is
-    no other.
+    """The times of the last five parts. The first part of an attempt, often with a cold JVM, counts only if none of the
+    five is another one.
     """
 
     def __init__(self) -> None:
@@ -35,8 +35,8 @@ class Pace:
 
         A part took the time from the verdict on the one before it in its attempt to its own, both of `success()`. An
         attempt's first part took at least the time from its claim, without what the script did before. It counts as
-        long as this attempt's first part, or longer: of an attempt that began no other for want of time, nothing else
-        would tell that parts have become faster.
+        long as this attempt's first part, or longer. Five attempts that began no other part, for want of time, tell
+        that parts have become faster.
         """
         ends = sorted(
             (attempt.settled_ms, attempt.started_ms, attempt.run_id)
@@ -64,5 +64,5 @@ class Pace:
         """
         if self._first_s is None:
             return None
-        last = [max(seconds, self._first_s) if is_first else seconds for seconds, is_first in self._last]
-        return median(last or (self._first_s,)) * _SPARE
+        first = [max(seconds, self._first_s) for seconds, is_first in self._last if is_first] or [self._first_s]
+        return median([seconds for seconds, is_first in self._last if not is_first] or first) * _SPARE

@@ -19,6 +19,7 @@ import threading
 import traceback
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from http import HTTPStatus
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final, Protocol
@@ -177,13 +178,10 @@ class Lifecycle:
             if self._stage is not _Stage.READY:
                 return self._not_yet()
             self._call, self._stage = call, _Stage.RUNNING
-            self._calls.put(self._do)
+            self._calls.put(partial(self._do, call))
         return _OK
 
-    def _do(self) -> None:
-        call = self._call
-        if call is None:
-            raise AssertionError  # for the type checker
+    def _do(self, call: Call) -> None:
         self._work.run(call)
         with self._lock:
             self._stage = _Stage.ENDED

@@ -267,8 +267,7 @@ class Replayer:
         Sweeper(self._checkpoints(), self._recovery(), self._clock, may_go_on=lambda: True, threads=1).sweep()
 
     def _recovery(self) -> Recovery:
-        secrets = {"uri": self._catalog["uri"]} if self._catalog else {}
-        return Recovery(self._checkpoints(), self._table_store, clock=self._clock, secrets=secrets)
+        return Recovery(self._checkpoints(), self._table_store, clock=self._clock, secrets=self._catalog)
 
     def _checkpoints(self) -> Checkpoints:
         return Checkpoints(self._bucket)
@@ -281,9 +280,10 @@ class Replayer:
 
     def _table_store(self, uri: str) -> ObjectStore:
         where = Location.parse(uri)
-        if (where.bucket, where.key.strip("/")) != (LAKE, self._recording.root):
-            raise ValueError(f"{uri} is not the store of {self._recording.table}")
-        return self._lake
+        if where.bucket != LAKE:
+            raise ValueError(f"{uri} is in another bucket than {self._recording.table}")
+        is_the_table_s = where.key.strip("/") == self._recording.root
+        return self._lake if is_the_table_s else MemoryObjectStore(self._now, LAKE)  # the recorded lake has one table
 
     def _key(self, key: str) -> str:
         return key.removeprefix(f"{self._recording.root}/") if self._recording.root else key

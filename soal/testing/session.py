@@ -27,6 +27,8 @@ def session_settings(endpoint: str, jars: Sequence[Path] = ()) -> dict[str, str]
     fetched = {} if jars else {"spark.jars.packages": ",".join(_coordinates())}
     return {
         "spark.master": "local[2]",
+        # A test's JVM lives for seconds: the second compiler takes more of them than it gives back.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",

@@ -110,6 +110,9 @@ def play(site: Path, s3: EmbeddedS3, folder: Path, master: str, **variables: str
     with RestCatalog(s3, folder, f"s3a://{LAKE}/warehouse") as catalog:
         settings = {
             "spark.master": master,
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.databricks.delta.snapshotPartitions": "2",
             "spark.driver.extraClassPath": stock_class_path(),
             "spark.executor.extraClassPath": stock_class_path(),
             "spark.driver.host": "127.0.0.1",

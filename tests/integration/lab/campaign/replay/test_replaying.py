@@ -52,7 +52,7 @@ def before_the_commit(recording: Recording) -> CrashState:
 
 
 def test_what_a_crash_can_leave_is_settled(recording: Recording, replayer: Replayer) -> None:
-    """A selection: states in a line from nothing to everything, each also with a late commit, and all deaths of a settler."""
+    """A selection: states in a line from nothing to everything, also with a late commit, and a settler's deaths."""
     line = {0}
     for number in range(len(recording.steps)):
         line.add(max(line) | 1 << number)

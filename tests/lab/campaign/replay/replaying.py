@@ -280,10 +280,12 @@ class Replayer:
 
     def _table_store(self, uri: str) -> ObjectStore:
         where = Location.parse(uri)
-        if where.bucket != LAKE:
-            raise ValueError(f"{uri} is in another bucket than {self._recording.table}")
-        is_the_table_s = where.key.strip("/") == self._recording.root
-        return self._lake if is_the_table_s else MemoryObjectStore(self._now, LAKE)  # the recorded lake has one table
+        key, root = where.key.strip("/"), self._recording.root
+        if (where.bucket, key) == (LAKE, root):
+            return self._lake
+        if where.bucket == LAKE and root.startswith(f"{key}/" if key else ""):
+            return MemoryObjectStore(self._now, LAKE)  # a folder around the table has no log of its own
+        raise ValueError(f"{uri} is not the store of {self._recording.table}")
 
     def _key(self, key: str) -> str:
         return key.removeprefix(f"{self._recording.root}/") if self._recording.root else key

@@ -12,8 +12,10 @@ from safewriter.session import SETTINGS, log_store_jar
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["session_settings"]
+__all__ = ["SHORT_LIVED", "session_settings"]
 
+SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Java's options for a JVM of a test: the second compiler takes more of its seconds than it gives back."""
 _HADOOP: Final = "hadoop-client-api-"
 
 
@@ -27,8 +29,7 @@ def session_settings(endpoint: str, jars: Sequence[Path] = ()) -> dict[str, str]
     fetched = {} if jars else {"spark.jars.packages": ",".join(_coordinates())}
     return {
         "spark.master": "local[2]",
-        # A test's JVM lives for seconds: the second compiler takes more of them than it gives back.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",

@@ -11,6 +11,7 @@ from scripts.image.trim import is_of, replaced
 from scripts.provision.jars import OWN_JARS
 from soal.home import Home, pyspark_of
 from soal.shipped import local_settings
+from soal.testing.session import SHORT_LIVED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,7 +54,7 @@ def build_session(
         **local_settings(),
         # As in the handler: the class path of the class-data archive, and a fast compiler.
         "spark.driver.extraClassPath": ":".join(str(jar) for jar in (*jars(spark_home, JARS.parent), *more_jars)),
-        "spark.driver.extraJavaOptions": f"{_archive()} {_temporary()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": f"{_archive()} {_temporary()} {SHORT_LIVED}",
         "spark.executor.extraClassPath": ":".join(str(jar) for jar in (*sorted(JARS.glob("*.jar")), *more_jars)),
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.host": "127.0.0.1",

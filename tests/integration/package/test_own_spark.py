@@ -17,6 +17,7 @@ from scripts.provision.place import ROOT
 from scripts.tables.delta import view
 from soal.local.names import CHECKPOINTS, LAKE
 from soal.testing.s3.embedded import EmbeddedS3
+from soal.testing.session import SHORT_LIVED
 from tests.support.cluster import CLUSTER, standalone
 from tests.support.spark_session import stock_class_path
 
@@ -110,7 +111,7 @@ def play(site: Path, s3: EmbeddedS3, folder: Path, master: str, **variables: str
     with RestCatalog(s3, folder, f"s3a://{LAKE}/warehouse") as catalog:
         settings = {
             "spark.master": master,
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.driver.extraJavaOptions": SHORT_LIVED,
             "spark.sql.shuffle.partitions": "2",
             "spark.databricks.delta.snapshotPartitions": "2",
             "spark.driver.extraClassPath": stock_class_path(),

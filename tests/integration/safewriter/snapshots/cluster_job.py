@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from safewriter.snapshots import WriteConfig, binary_col, write_sharded
 from scripts.provision.place import ROOT
+from soal.testing.session import SHORT_LIVED
 from tests.support.spark_session import build_session
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def main() -> None:
     settings = {
         "spark.executor.memory": "700m",
         "spark.executorEnv.PYTHONPATH": str(ROOT),
-        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.executor.extraJavaOptions": SHORT_LIVED,
         "spark.speculation": "true",
         "spark.speculation.interval": "100ms",
         "spark.speculation.multiplier": "1.1",

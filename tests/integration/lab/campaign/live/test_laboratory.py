@@ -81,19 +81,15 @@ def test_a_case_on_an_s3_that_takes_requests_at_once_breaks_nothing(name: str, k
 @pytest.mark.parametrize(
     "fault",
     [
-        pytest.param(lambda: AtMoment("kill", "data", 20), id="kill"),
-        *(
-            pytest.param(make, id=name, marks=pytest.mark.matrix)
-            for name, make in {
-                "stop": lambda: AtMoment("stop", "data", 20),
-                "memory": lambda: AtMoment("memory", "data", 20),
-                "error": lambda: AtMoment("error", "data", 0, 500),
-                "drop": lambda: AtMoment("drop", "data", 0),
-                "slow": lambda: AtMoment("slow", "checkpoint", 0),
-                "deadline": lambda: Deadline(9_000),
-            }.items()
-        ),
+        lambda: AtMoment("kill", "data", 20),
+        pytest.param(lambda: AtMoment("stop", "data", 20), marks=pytest.mark.matrix),
+        pytest.param(lambda: AtMoment("memory", "data", 20), marks=pytest.mark.matrix),
+        pytest.param(lambda: AtMoment("error", "data", 0, 500), marks=pytest.mark.matrix),
+        pytest.param(lambda: AtMoment("drop", "data", 0), marks=pytest.mark.matrix),
+        pytest.param(lambda: AtMoment("slow", "checkpoint", 0), marks=pytest.mark.matrix),
+        pytest.param(lambda: Deadline(9_000), marks=pytest.mark.matrix),
     ],
+    ids=["kill", "stop", "memory", "error", "drop", "slow", "deadline"],
 )
 @pytest.mark.parametrize("table_format", FORMATS)
 def test_a_fault_at_a_moment_breaks_nothing_with_the_guard(

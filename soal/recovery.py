@@ -123,8 +123,9 @@ class Overlay:
 class Recovered:
     """The result for one write.
 
-    `action`: settled, cleaned, unclean (its verdict stands), alive (not changed), none (nothing to do), failed or
-    unreadable. `run_key` and `table` are None if neither document nor marker could be read.
+    `action`: settled, cleaned, unclean (its verdict stands), alive (not changed), unclaimed (the table holds nothing of
+    it), none (nothing to do), failed or unreadable. `run_key` and `table` are None if neither document nor marker could
+    be read.
 
     `changes` are the requests that a dry run has left out; `changes_more` counts the ones beyond the list.
     """

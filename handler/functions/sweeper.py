@@ -62,6 +62,7 @@ class SweepResult(JsonDocument):
     cleaned: int = Field(description="settled before, cleaned up after now")
     unclean: int = Field(description="settled; what they left behind could not be removed")
     alive: int = Field(description="left alone: their owner lives, or may still come")
+    unclaimed: int = Field(description="not open; an attempt that has not claimed has left its marker")
     failed: int = Field(description="still open: no verdict yet, or manual inspection required")
     unreadable: int = Field(
         description="left alone: a document or marker is damaged, or of a version that is not known here"
@@ -149,6 +150,7 @@ def _result(sweep: Sweep, problems: Sequence[SweepProblem], now_ms: int) -> Swee
         cleaned=sweep.count(Action.CLEANED, Action.NONE),
         unclean=sweep.count(Action.UNCLEAN),
         alive=sweep.count(Action.ALIVE),
+        unclaimed=sweep.count(Action.UNCLAIMED),
         failed=sweep.count(Action.FAILED),
         unreadable=sweep.count(Action.UNREADABLE),
         left=sweep.count(Action.LEFT),

@@ -27,7 +27,8 @@ class Announcements:
     `youngest`: the marker that was put last; if its attempt has claimed the write, it has the highest epoch. None: no
     marker could be read. `since_ms`: when the first attempt was announced (epoch ms). `needs_success`: an attempt's
     write counts only with its `success()`. `problem`: the error of a marker that could not be read. `living`: the nonce
-    of an attempt whose time is not over, or whose lease has not expired; None if all are dead.
+    of an attempt whose time is not over, or whose lease has not expired; None if all are dead. `now`: the store's time
+    when the last readable marker was read; the settler's if there is none.
     """
 
     markers: tuple[ListedMarker, ...]
@@ -36,6 +37,7 @@ class Announcements:
     needs_success: bool
     problem: UnreadableCheckpointError | None
     living: str | None
+    now: datetime
 
 
 def announcements(
@@ -60,10 +62,10 @@ def announcements(
         else:
             if announced is None:  # its attempt has ended since it was listed
                 continue
-            youngest, is_over = announced.marker, announced.is_over
+            youngest, is_over, now = announced.marker, announced.is_over, announced.now
             since_ms = min(since_ms, announced.since_ms)
             needs_success |= youngest.commit_point is CommitPoint.SUCCESS
         markers.append(marker)
         if not is_over or checkpoints.has_sign_of_life(marker):
             living = marker.nonce
-    return Announcements(tuple(markers), youngest, since_ms, needs_success, problem, living)
+    return Announcements(tuple(markers), youngest, since_ms, needs_success, problem, living, now)

@@ -35,7 +35,7 @@ _MARKERS_MAX: Final = 1000
 """More attempts at one write than a sweep ever finds: a job would have to die each minute for most of a day."""
 _LEASE_MAX_BYTES: Final = 1 << 10
 UNCLAIMED: Final = timedelta(days=1)
-"""An attempt without a deadline that has not claimed after this time will not claim any more."""
+"""An attempt that has not claimed after this time will not claim any more, whatever its deadline and its clock say."""
 _OLD_LEASE: Final = timedelta(days=1)
 """Far longer than a lease lives, and more than any two clocks differ."""
 
@@ -149,10 +149,6 @@ class Checkpoints:
             return HeldCheckpoint(document, _tagged(write) if document.is_finished else write(""))
         except PreconditionFailed:
             return None
-
-    def touch(self, stored: StoredCheckpoint) -> bool:
-        """Write a settled document again with the same content, so that an attempt that read it before cannot claim."""
-        return self.replace(stored, stored.document.cleaned((), 0)) is not None
 
     # -- markers: the cost of finding the open writes grows only with their number -----------------------------------
 

@@ -1,7 +1,7 @@
-"""Inspect one write from outside: settle it, clean up after it, or close it if it has no document.
+"""Inspect one write from outside: settle it, clean up after it, or look for it in its table if it has no document.
 
 A missing document proves nothing. The attempt may have died before its claim, or a lifecycle rule or a person may have
-deleted the document of an open write. So only the table decides about such a write.
+deleted the document of an open write. So such a write gets a document only if the table holds its commit.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ from safewriter.settle.recovery import Evidence
 from safewriter.tables.table import UndecidableError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from safewriter.deadline import Clock
+    from safewriter.record.announcements import Announcements
     from safewriter.record.checkpoints import Checkpoints, ListedMarker, StoredCheckpoint
     from safewriter.record.document import Checkpoint
     from safewriter.record.marker import Marker
     from safewriter.settle.recovery import Cause, Recovery
+    from safewriter.tables.table import Trace
 
-__all__ = ["Action", "Inspection", "close_unclaimed", "settle_one", "settle_or_clean"]
+__all__ = ["Action", "Inspection", "look_for_unclaimed", "settle_one", "settle_or_clean"]
 
 _GIVEN_UP: Final = timedelta(days=7)
 """An attempt that could not be cleaned up in this time (its table was dropped, say) is left to `soal orphans`."""
@@ -43,6 +46,8 @@ class Action(StrEnum):
     NONE = "none"
     """There was nothing left to do."""
     ALIVE = "alive"
+    UNCLAIMED = "unclaimed"
+    """Nothing is open, and an attempt that has not claimed has left its marker, which stays for a day."""
     UNCLEAN = "unclean"
     """The verdict stands; a later settler cleans up."""
     FAILED = "failed"
@@ -82,7 +87,7 @@ def settle_one(checkpoints: Checkpoints, recovery: Recovery, write_key: str, cau
     try:
         before = checkpoints.read(write_key)
         if before is None:
-            return close_unclaimed(checkpoints, recovery, write_key, cause, clock)
+            return look_for_unclaimed(checkpoints, recovery, write_key, cause, clock)
         stored = before
         action, problem = settle_or_clean(checkpoints, recovery, before, cause)
         if action is not Action.NONE:
@@ -91,7 +96,7 @@ def settle_one(checkpoints: Checkpoints, recovery: Recovery, write_key: str, cau
         if gone is None and action in (Action.SETTLED, Action.CLEANED, Action.NONE):
             action, problem = Action.UNCLEAN, "no time was left for all of its markers; the next settler looks at them"
         elif action is Action.NONE and not gone:
-            action = Action.ALIVE  # an attempt that has yet to claim
+            action = Action.UNCLAIMED
     except UnreadableCheckpointError as error:
         action, problem = Action.UNREADABLE, str(error)
     except Exception as error:  # noqa: BLE001 - the other writes must be inspected, too
@@ -150,10 +155,7 @@ def _take_away(checkpoints: Checkpoints, marker: ListedMarker, stored: StoredChe
     document = stored.document
     attempt = next((attempt for attempt in document.attempts if attempt.nonce == marker.nonce), None)
     if attempt is None:
-        # A claim based on this version of a settled document may still be on its way, so the version has to change.
-        # An open document can only be claimed after it has changed.
-        over = _can_claim_no_more(checkpoints, marker, stored.server_date)
-        stays = not over or (document.status not in OPEN and not checkpoints.touch(stored))
+        stays = not _claims_no_more(marker, stored.server_date)
     else:
         given_up = document.status not in OPEN and past_grace(attempt, stored.server_date - _GIVEN_UP)
         stays = not attempt.cleaned and not given_up
@@ -162,62 +164,70 @@ def _take_away(checkpoints: Checkpoints, marker: ListedMarker, stored: StoredChe
     return not stays
 
 
-def _can_claim_no_more(checkpoints: Checkpoints, marker: ListedMarker, now: datetime) -> bool:
-    try:
-        announced = checkpoints.announced(marker)
-    except UnreadableCheckpointError:
-        if now - marker.since > UNCLAIMED:  # whatever its deadline was
-            return True
-        raise
-    return announced is None or announced.is_over
+def _claims_no_more(marker: ListedMarker, now: datetime) -> bool:
+    """Return whether a marker of which no document tells may go: a claim that is still to come needs its own."""
+    return now - marker.since > UNCLAIMED
 
 
-def close_unclaimed(
+def look_for_unclaimed(
     checkpoints: Checkpoints, recovery: Recovery, write_key: str, cause: Cause, clock: Clock
 ) -> Inspection:
-    """Create the document of an announced write that has none, once none of its attempts can claim or commit.
+    """Look in the table for an announced write that has no document, once none of its attempts can claim or commit.
 
-    The table gives the verdict. If it does not decide, the write stays open for an operator. Raises
-    `UnreadableCheckpointError` if a marker cannot be read: then it is unknown how long its attempt may write; and
-    `UnknownOutcomeError` if there is no time to read them all.
+    A commit gets a document. If the table does not decide, the write stays open for an operator. If it holds nothing,
+    there is no document: one that says so could arrive behind the commit of a retry. Then the markers stay for a day,
+    since a claim that is still to come needs its own. Raises `UnreadableCheckpointError` if a marker cannot be read:
+    then it is unknown how long its attempt may write; and `UnknownOutcomeError` if there is no time to read them all.
     """
-    may_go_on = recovery.settling.may_go_on
-    announced = announcements(checkpoints, write_key, clock, may_go_on)
+    announced = announcements(checkpoints, write_key, clock, recovery.settling.may_go_on)
     if announced.problem is not None:
         raise announced.problem
-    youngest = announced.youngest
-    if youngest is None:
+    if announced.youngest is None:
         return Inspection(Action.NONE)
     if announced.living is not None:
-        return Inspection(Action.ALIVE, marker=youngest)
-    unclaimed = "the attempt ended before it had claimed the write"
-    document = youngest.document(Status.ROLLED_BACK, unclaimed, clock(), cause.value)
+        return Inspection(Action.ALIVE, marker=announced.youngest)
+    return _look_in_table(checkpoints, recovery, announced, announced.youngest, cause, clock)
+
+
+def _look_in_table(
+    checkpoints: Checkpoints,
+    recovery: Recovery,
+    announced: Announcements,
+    youngest: Marker,
+    cause: Cause,
+    clock: Clock,
+) -> Inspection:
+    may_go_on, write_key = recovery.settling.may_go_on, youngest.write_key
+    names_the_table = youngest.document(Status.COMMITTED, FOUND, clock(), cause.value)
+
+    def look() -> Trace | None:
+        return recovery.table_of(names_the_table).trace(write_key, announced.since_ms)
+
     try:
-        trace = recovery.table_of(document).trace(write_key, announced.since_ms)
+        trace = look()
     except (UndecidableError, SafeWriterError) as error:
         return _undecided(checkpoints, youngest, str(error))
-    landed = None if trace is None else trace.landed
-    succeeded = trace is not None and trace.succeeded
-    if landed is not None and announced.needs_success and not succeeded:
+    if trace is None or trace.landed is None:
+        old = takewhile(lambda one: may_go_on() and _claims_no_more(one, announced.now), announced.markers)
+        _unmark(checkpoints, old)
+        return Inspection(Action.UNCLAIMED, "the table holds nothing of it", marker=youngest)
+    if announced.needs_success and not trace.succeeded:
         # An undo needs the table's state before the attempt, and it is unknown whether success() was called.
-        problem = f"the table holds it as {landed.commit_version}, and nothing tells whether it should stay"
+        problem = f"the table holds it as {trace.landed.commit_version}, and nothing tells whether it should stay"
         return _undecided(checkpoints, youngest, problem)
-    if landed is not None:
-        document = youngest.document(Status.COMMITTED, FOUND, clock(), cause.value, trace)
-    elif trace is not None:  # the table no longer holds it: it was fenced or undone
-        reason = "nothing of it is in the table any more, and its document was gone"
-        document = youngest.document(Status.ROLLED_BACK, reason, clock(), cause.value, trace)
     # Nobody undoes a commit without its document. So if it is gone behind the first look at the table, what a second
     # one shows will stay.
-    look_again = recovery.table_of(document).trace
-    is_in_doubt = landed is not None and (
-        checkpoints.read(write_key) is not None or look_again(write_key, announced.since_ms) != trace
-    )
+    is_in_doubt = checkpoints.read(write_key) is not None or look() != trace
+    document = youngest.document(Status.COMMITTED, FOUND, clock(), cause.value, trace)
     if is_in_doubt or checkpoints.create(document) is None:  # an attempt has claimed it after all
         return Inspection(Action.ALIVE, marker=youngest)
-    for marker in takewhile(lambda _: may_go_on(), announced.markers):
-        checkpoints.unmark(write_key, marker.nonce)
+    _unmark(checkpoints, takewhile(lambda _: may_go_on(), announced.markers))
     return Inspection(Action.SETTLED, document=document)
+
+
+def _unmark(checkpoints: Checkpoints, markers: Iterable[ListedMarker]) -> None:
+    for marker in markers:
+        checkpoints.unmark(marker.write_key, marker.nonce)
 
 
 def _undecided(checkpoints: Checkpoints, marker: Marker, problem: str) -> Inspection:

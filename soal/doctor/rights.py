@@ -76,7 +76,7 @@ JOB: Final = (
     Need("s3:GetObject", "data", (*_TABLE, *_SNAPSHOTS)),
     Need("s3:PutObject", "data", (*_TABLE, *_SNAPSHOTS)),
     Need("s3:DeleteObject", "data"),
-    Need("s3:ListBucket", "data", (*_TABLE, _POINTER)),
+    Need("s3:ListBucket", "data", (*_TABLE, _POINTER, _MANIFEST)),
     Need("s3:ListBucketMultipartUploads", "data"),
 )
 SWEEPER: Final = (
@@ -89,7 +89,7 @@ SWEEPER: Final = (
     Need("s3:PutObject", "data", ("_delta_log", "metadata", _POINTER, _RECORD)),
     Need("s3:DeleteObject", "data"),
     Need("s3:AbortMultipartUpload", "data"),
-    Need("s3:ListBucket", "data", ("", "_delta_log", _MANIFEST)),
+    Need("s3:ListBucket", "data", (*_TABLE, _MANIFEST)),
     Need("s3:ListBucketMultipartUploads", "data"),
 )
 

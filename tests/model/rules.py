@@ -63,9 +63,8 @@ class Rule(Enum):
     CLEAN_OWN_PREFIX = "each attempt's files have a prefix of their own"
     CLEAN_GRACE = "an attempt counts as clean only when nothing of it can still arrive"
     # -- markers without a document that names them, in settle/one_write.py
-    TOMBSTONE = "the sweeper creates a write that was announced and never claimed as rolled_back before its marker goes"
-    ASK_TABLE = "a write without a document is rolled_back only if the table holds nothing of it"
-    TOUCH = "the sweeper writes a settled document anew before it removes a marker that the document does not name"
+    MARKER_WAITS = "a marker of which no document tells stays for a claim that is still to come"
+    ASK_TABLE = "a sweep creates the document of a write only if the table holds its commit"
 
 
 class Fault(Enum):

@@ -118,7 +118,6 @@ COUNTEREXAMPLES: Final = {
     Rule.MARKER_FIRST: ("an exception or a late request", "a write is open, and no marker tells"),
     Rule.MARKER_OF_ITS_OWN: ("two attempts", "a write is open, and no marker tells"),
     Rule.MARKER_STAYS_IN_DOUBT: ("an exception or a late request", "a write is open, and no marker tells"),
-    Rule.CLAIM_CLOCK: ("stands still beyond its grace", "a write is open, and no marker tells"),
     Rule.ONLY_THE_DEAD: ("two attempts", "attempt 1 is healthy, and attempt 2 settles it"),
     Rule.DELIVERY: ("two blocks of one name", "a second block is skipped, and its rows are lost"),
     Rule.CAS: ("killed, settled from outside", "the document goes from committed to rolling_back"),
@@ -172,9 +171,8 @@ COUNTEREXAMPLES: Final = {
     Rule.CLEAN_TERMINAL: ("two attempts", "the document goes from in_progress to in_progress"),
     Rule.CLEAN_REFERRED: ("killed, settled from outside", "with a retry: a file of the table is deleted"),
     Rule.CLEAN_OWN_PREFIX: ("two attempts", "a file of the table is deleted"),
-    Rule.TOMBSTONE: ("stands still beyond its grace", "a write is open, and no marker tells"),
+    Rule.MARKER_WAITS: ("stands still beyond its grace", "a write is open, and no marker tells"),
     Rule.ASK_TABLE: ("a document that is deleted while it is open", "rolled_back, but the table holds the batch"),
-    Rule.TOUCH: ("a retry that stands still", "a write is open, and no marker tells"),
     Rule.CLEAN_GRACE: ("killed, settled from outside", "files are left behind, and no marker tells"),
 }
 """Without the rule: the scenario and the promise that it breaks."""
@@ -190,6 +188,7 @@ NEEDED_TOGETHER: Final = {
 """Pairs of rules: the scenario and the promise that break only without both. The first is never needed alone."""
 
 NOT_NEEDED: Final = {
+    Rule.CLAIM_CLOCK: "a claim that is too late is settled as any other; the rule ends the block before it has begun",
     Rule.GATE_SLOT: "a rebase passes the gate again, and the fence is found there; the rule gives the refusal its name",
 }
 """Rules whose absence breaks no promise within these bounds; docs/concepts/rules.md has the reasons to keep them."""

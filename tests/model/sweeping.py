@@ -37,7 +37,7 @@ def sweep(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State
 
 
 def _see_to(setting: Setting, state: State, who: int, attempt: int) -> Iterator[tuple[str, State]]:
-    """Handle the marker of a clean attempt, or of one that is not in the document and can no longer claim."""
+    """Handle the marker of a clean attempt, or of one that is not in the document and whose time is over."""
     doc = state.doc
     own = None if doc is None else next((claim for claim in doc.claims if claim.attempt == attempt), None)
     name = f"marker {attempt + 1}"
@@ -48,33 +48,24 @@ def _see_to(setting: Setting, state: State, who: int, attempt: int) -> Iterator[
         return
     if state.clocks[attempt] != 2:
         return
-    if doc is None:
-        made = _made(setting, state, attempt)
-        if made is None:
-            return  # an operator decides
-        if Rule.TOMBSTONE in setting.rules:
-            request = Request("document", -1, 0, doc=made)
-            yield f"{name}, no document, too late to claim", state.proc(who, at="door", slot=attempt, request=request)
-        else:
-            yield f"{name}, no document, too late to claim: takes it away", gone
-    elif doc.status in OPEN or Rule.TOUCH not in setting.rules:
-        yield f"{name} is of nobody who could claim: takes it away", gone
-    else:
-        request = Request("document", -1, doc.etag, doc=doc)
-        yield f"{name} is of nobody who is known", state.proc(who, at="door", slot=attempt, request=request)
+    made = _made(setting, state, attempt) if doc is None else None
+    if made is not None:
+        request = Request("document", -1, 0, doc=made)
+        yield f"{name}, no document, and a commit", state.proc(who, at="door", slot=attempt, request=request)
+    elif Rule.MARKER_WAITS not in setting.rules and (doc is not None or setting.traced(state) == ()):
+        yield f"{name} is of nobody who is known: takes it away", gone
 
 
 def _made(setting: Setting, state: State, attempt: int) -> Doc | None:
-    """Return the document to create for a write without one, None if the table does not decide."""
-    found = setting.traced(state) if Rule.ASK_TABLE in setting.rules else ()
-    if found is None:
-        return None
-    nothing = Doc(Status.ROLLED_BACK, (Claim(attempt, -1, cleaned=True),))
-    return Doc(Status.COMMITTED, found) if found else nothing
+    """Return the document to create for a write without one, None if the table does not hold a commit, or decide."""
+    if Rule.ASK_TABLE not in setting.rules:
+        return Doc(Status.ROLLED_BACK, (Claim(attempt, -1, cleaned=True),))
+    found = setting.traced(state)
+    return Doc(Status.COMMITTED, found) if found else None
 
 
 def take_away(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Write the document, so that no late claim succeeds, and delete the marker if that write won."""
+    """Create the document, and delete the marker if that request won."""
     marker = setting.marker(state.procs[who].slot)
 
     def won(after: State) -> State:

@@ -65,8 +65,8 @@ def test_the_model_makes_exactly_the_moves_of_the_code(seen: set[tuple[Status | 
 
 
 def test_a_document_begins_claimed_or_with_the_verdict_of_the_table(seen: set[tuple[Status | None, Status]]) -> None:
-    """Its first status is that of a claim, of a tombstone, or of a write that the table holds."""
-    begun = {Status.IN_PROGRESS, Status.ROLLED_BACK, Status.COMMITTED}
+    """Its first status is that of a claim, or of a write that the table holds."""
+    begun = {Status.IN_PROGRESS, Status.COMMITTED}
     assert {after for before, after in seen if before is None} == begun
 
 

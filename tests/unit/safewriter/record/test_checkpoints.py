@@ -110,18 +110,6 @@ def test_markers_are_listed_once_each_wherever_the_listing_begins(start: str) ->
     assert found[0] == ("sw-3" if start == "sw-3" else "sw-1")
 
 
-def test_a_touched_document_says_the_same_and_cannot_be_claimed_as_it_was_read_before() -> None:
-    """The sweeper uses it against an attempt that may still send its claim."""
-    world = World()
-    world.job().begin()
-    world.settle()
-    before = world.checkpoints.read(world.key)
-    assert before is not None
-    assert world.checkpoints.touch(before)
-    assert world.document == dataclasses.replace(before.document, nonce=world.document.nonce)
-    assert world.checkpoints.replace(before, before.document) is None
-
-
 def test_the_audit_log_has_one_line_for_an_event() -> None:
     """One object each, since S3 cannot append, and one line of JSON in it."""
     world = World()

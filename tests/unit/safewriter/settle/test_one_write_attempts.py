@@ -19,6 +19,7 @@ from safewriter.settle.one_write import Action, settle_one
 from safewriter.settle.override import override
 from safewriter.settle.recovery import Cause
 from safewriter.settle.sweeper import Sweeper
+from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.settle.unclaimed import DAYS, close, vanish
 from tests.unit.safewriter.world import World
 
@@ -78,17 +79,36 @@ def test_the_highest_epoch_is_the_youngest_attempt_s() -> None:
     assert world.document.attempt.prefix == younger.document.attempt.prefix
 
 
-def test_all_markers_of_a_write_that_is_closed_go() -> None:
+def test_all_markers_of_a_write_that_gets_a_verdict_go() -> None:
     """None of its attempts can come back, so no marker is needed any more."""
     world = World()
-    for _ in range(2):
-        world.job().claimer.announce()
+    world.job().begin().land()
+    world.job().claimer.announce()
     world.grace_passes()
+    vanish(world)
 
     found = close(world)
 
     assert found.action is Action.SETTLED
-    assert tuple(world.checkpoints.markers_of(world.key)) == ()
+    assert world.marked() == ()
+
+
+def test_the_markers_of_a_write_without_a_document_stay_for_a_day() -> None:
+    """A claim may still come, of an attempt whose clock is far behind; the markers are as old as S3 says."""
+    world = World()
+    world.job().claimer.announce()
+    world.sleep(DAYS // 2)
+    younger = world.job()
+    younger.claimer.announce()
+    world.sleep(DAYS // 2)
+    assert (close(world).action, len(world.marked())) == (Action.UNCLAIMED, 2)
+
+    world.sleep(1)
+    assert (close(world).action, world.marked()) == (Action.UNCLAIMED, (younger.attempt.nonce,))
+    world.sleep(DAYS // 2)
+    assert (close(world).action, world.marked()) == (Action.UNCLAIMED, ())
+    assert close(world).action is Action.NONE
+    assert world.checkpoints.read(world.key) is None
 
 
 @pytest.mark.parametrize("has_document", [False, True])
@@ -174,7 +194,7 @@ def test_markers_beside_a_verdict_are_looked_at_while_there_is_time() -> None:
     assert world.job().run()
     for _ in range(3):
         world.job().claimer.announce()
-    world.grace_passes()
+    world.sleep(2 * DAYS)
     recovery = world.recovery(may_go_on=lambda: len(world.marked()) > 2)
 
     found = settle_one(world.checkpoints, recovery, world.key, Cause.SWEEPER, world.clock)
@@ -183,36 +203,48 @@ def test_markers_beside_a_verdict_are_looked_at_while_there_is_time() -> None:
     assert len(world.marked()) == 2
 
 
-def test_the_markers_of_a_closed_write_go_while_there_is_time() -> None:
-    """The next sweep finds the others beside the document."""
+@pytest.mark.parametrize(("lands", "action"), [(True, Action.SETTLED), (False, Action.UNCLAIMED)])
+def test_old_markers_go_while_there_is_time(*, lands: bool, action: Action) -> None:
+    """The next sweep finds the others."""
     world = World()
-    for _ in range(3):
+    for _ in range(2):
         world.job().claimer.announce()
-    world.grace_passes()
+    job = world.job().begin()
+    if lands:
+        job.land()
+    vanish(world)
+    world.sleep(2 * DAYS)
     recovery = world.recovery(may_go_on=lambda: len(world.marked()) > 2)
 
-    assert settle_one(world.checkpoints, recovery, world.key, Cause.SWEEPER, world.clock).action is Action.SETTLED
+    assert settle_one(world.checkpoints, recovery, world.key, Cause.SWEEPER, world.clock).action is action
     assert len(world.marked()) == 2
 
 
-def test_what_was_fenced_is_closed_with_its_epoch() -> None:
-    """A claim of the same epoch would find itself fenced."""
+def test_what_was_fenced_gets_no_document_and_may_be_claimed() -> None:
+    """The table itself refuses the fenced attempts."""
     world = World()
     world.job().begin()
     world.settle()
     world.job().begin()
     world.grace_passes()
     assert world.settle().status is Status.ROLLED_BACK
-    world.bucket.delete(f"checkpoints/{world.key}.json")
+    vanish(world)
     world.job().claimer.announce()
     world.grace_passes()
 
-    found = close(world)
-
-    assert found.document is not None
-    assert (found.document.status, found.document.epoch) == (Status.ROLLED_BACK, 2)
-    assert not found.document.attempt.claimed
+    assert close(world).action is Action.UNCLAIMED
     assert world.job().run()
+    assert world.document.status is Status.COMMITTED
+
+
+def test_a_look_that_finds_nothing_writes_nothing() -> None:
+    """A request that says so could arrive behind the commit of a retry, whose document somebody has deleted."""
+    world, network = World(), Network()
+    world.job().claimer.announce()
+    world.grace_passes()
+
+    assert close(world, network).action is Action.UNCLAIMED
+    assert [sent for sent in network.sent if sent.mutates] == []
 
 
 def test_the_look_begins_with_the_oldest_attempt() -> None:

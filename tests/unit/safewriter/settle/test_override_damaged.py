@@ -153,7 +153,7 @@ def test_beside_a_marker_that_can_be_read_a_damaged_one_counts_as_alive_for_a_da
 
 
 def test_beside_a_settled_document_a_damaged_marker_goes_after_a_day() -> None:
-    """The alarm ends by itself: a person could decide nothing more."""
+    """No alarm comes: a person could decide nothing more."""
     world = World()
     assert world.job().run()
     world.grace_passes()
@@ -161,7 +161,7 @@ def test_beside_a_settled_document_a_damaged_marker_goes_after_a_day() -> None:
     world.bucket.put(f"open/{world.key}/damaged", BODY)
     world.sleep(DAY_S)
     found = look(world)
-    assert (found.action, found.status) == (Action.UNREADABLE, Status.COMMITTED)
+    assert (found.action, found.status) == (Action.UNCLAIMED, Status.COMMITTED)
     world.sleep(1)
     assert look(world).action is Action.NONE
     assert world.marked() == ()

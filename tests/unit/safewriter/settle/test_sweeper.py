@@ -137,7 +137,7 @@ def test_a_backlog_is_worked_off_over_several_sweeps() -> None:
         own = {"write_key": write.key, "step": write.step, "prefix": job.attempt.file_prefix(write.key, 1)}
         body = json.dumps({**marker, **own}).encode()
         world.bucket.put(f"open/{write.key}/{job.attempt.nonce}", body)
-    world.grace_passes()
+    world.sleep(25 * 3600)
 
     def once(draw: float) -> Sweep:
         tickets = iter(range(680 * 3))  # a write, its marker, and the removal of that

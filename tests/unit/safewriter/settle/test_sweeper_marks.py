@@ -55,7 +55,7 @@ def test_what_is_cleaned_and_what_never_claimed_go_with_one_look() -> None:
     world.job().begin()
     world.settle()
     world.job().claimer.announce()
-    world.grace_passes()
+    world.sleep(DAY_S + 1)
 
     assert look(world).action is Action.CLEANED
     assert world.marked() == ()

@@ -83,7 +83,7 @@ def test_a_write_whose_log_cannot_be_read_fails_and_stays_open() -> None:
 
 @pytest.mark.parametrize("note", [b"no JSON", b"\xff", b"[]\n", b'{"metaData": 1'])
 def test_one_write_that_is_not_understood_does_not_hold_up_the_others(note: bytes) -> None:
-    """Its note is damaged; it is counted as failed, and the other write is settled."""
+    """Its note is damaged; it is counted as failed, and the sweep looks at the other write."""
     world = World(existing=False)
     job = world.job().begin()
     world.bucket.put(job.checkpoints.note_key(world.key, 1), note + b'"metaData"')
@@ -96,7 +96,7 @@ def test_one_write_that_is_not_understood_does_not_hold_up_the_others(note: byte
 
     assert (looks[world.key].action, looks[world.key].status) == (Action.FAILED, Status.IN_PROGRESS)
     assert looks[world.key].problem
-    assert looks[other.key].action is Action.SETTLED
+    assert looks[other.key].action is Action.UNCLAIMED
     assert world.document.status is Status.IN_PROGRESS
 
 
@@ -161,7 +161,7 @@ def test_a_table_with_a_hostile_log_stays_open_and_hides_no_other() -> None:
 @pytest.mark.parametrize("folder", ["checkpoints", "open", "leases"])
 @pytest.mark.parametrize("body", [b'{"schema_version":1,"x":[' + b"{}," * 1_000_000 + b"{}]}", b" " * (5 << 20)])
 def test_an_object_without_end_is_not_read_into_memory(folder: str, body: bytes) -> None:
-    """A settler counts its write, leaves the object as it is, and settles the other write."""
+    """A settler counts its write, leaves the object as it is, and looks at the other write."""
     world = World()
     job = world.job().begin()
     other = dataclasses.replace(world.write, step="another")
@@ -181,6 +181,6 @@ def test_an_object_without_end_is_not_read_into_memory(folder: str, body: bytes)
     get, world.bucket.get = world.bucket.get, limited  # type: ignore[method-assign]
     looks = {one.write_key: one.action for one in sweep(world).looks}
 
-    assert looks.pop(other.key) is Action.SETTLED
+    assert looks.pop(other.key) is Action.UNCLAIMED
     assert looks.get(world.key) in ((Action.UNREADABLE,) if folder != "leases" else (Action.SETTLED, Action.FAILED))
     assert large in world.bucket.contents() or folder == "leases"

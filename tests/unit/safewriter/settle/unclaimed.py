@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint
-from safewriter.settle.one_write import Inspection, close_unclaimed
+from safewriter.settle.one_write import Inspection, look_for_unclaimed
 from safewriter.settle.recovery import Cause
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.world import World
@@ -26,7 +26,7 @@ def vanish(world: World) -> None:
 def close(world: World, network: Network | None = None) -> Inspection:
     """Look at the write as the sweeper does."""
     bucket = Checkpoints((network or Network()).store(world.bucket))
-    return close_unclaimed(bucket, world.recovery(network), world.key, Cause.SWEEPER, world.clock)
+    return look_for_unclaimed(bucket, world.recovery(network), world.key, Cause.SWEEPER, world.clock)
 
 
 def marker_of(world: World) -> Marker:

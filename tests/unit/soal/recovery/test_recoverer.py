@@ -125,8 +125,8 @@ def test_time_that_runs_out_leaves_it_open() -> None:
     assert world.document.status is Status.IN_PROGRESS
 
 
-def test_a_write_that_was_announced_and_never_claimed_is_closed() -> None:
-    """A write with only a marker is closed after a look at the table; a dry run changes nothing."""
+def test_of_a_write_that_was_announced_and_never_claimed_the_table_tells() -> None:
+    """A write with only a marker needs no verdict if the table holds nothing of it; its marker goes after a day."""
     world = World()
     world.job().claimer.announce()
     assert marked_keys(world.bucket) == (world.key,)
@@ -134,10 +134,14 @@ def test_a_write_that_was_announced_and_never_claimed_is_closed() -> None:
     assert (found.run_key, found.before, found.status, found.action) == ("run", "announced", "announced", "alive")
     world.grace_passes()
 
-    dry = recover(world, dry_run=True)
-    assert (dry.before, dry.status, dry.action) == ("announced", "rolled_back", "settled")
-    assert world.checkpoints.read(world.key) is None
-    assert recover(world).status == "rolled_back"
+    found = recover(world)
+    assert (found.status, found.action, found.reason) == ("announced", "unclaimed", "the table holds nothing of it")
+    world.sleep(25 * 3600)
+
+    (marker,) = world.bucket.contents()
+    assert recover(world, dry_run=True).changes == (f"DELETE {world.bucket.uri(marker)}",)
+    assert marked_keys(world.bucket) == (world.key,)
+    assert recover(world).status == "announced"
     assert marked_keys(world.bucket) == ()
 
 
@@ -253,15 +257,15 @@ def test_whatever_one_write_meets_is_told(error: Exception, reason: str) -> None
     assert (found.action, found.reason, found.status) == ("failed", reason, "unread")
 
 
-def test_a_marker_that_has_no_more_to_say_goes() -> None:
-    """A marker that is no longer needed is deleted, as by the sweeper; until then its attempt may still claim."""
+def test_a_marker_beside_a_settled_write_goes_after_a_day() -> None:
+    """Until then its attempt may still claim."""
     world = World()
     assert world.job().run()
     world.grace_passes()
     recover(world)
     world.job().claimer.announce()
-    assert (recover(world).action, len(marked_keys(world.bucket))) == ("alive", 1)
-    world.grace_passes()
+    assert (recover(world).action, len(marked_keys(world.bucket))) == ("unclaimed", 1)
+    world.sleep(25 * 3600)
     assert recover(world, dry_run=True).action == "none"
     assert len(marked_keys(world.bucket)) == 1
     assert (recover(world).action, marked_keys(world.bucket)) == ("none", ())
@@ -270,7 +274,8 @@ def test_a_marker_that_has_no_more_to_say_goes() -> None:
 def test_a_claim_that_comes_first_is_told_with_its_run() -> None:
     """A claim that overtakes the look is reported with its run."""
     world = World()
-    world.job().claimer.announce()
+    world.job().begin().land()
+    world.bucket.delete(f"checkpoints/{world.key}.json")
     world.grace_passes()
     world.bucket.create = refused  # type: ignore[method-assign]
 

@@ -40,14 +40,14 @@ def test_only_a_document_that_is_finished_may_expire() -> None:
 
 
 def test_a_tombstone_is_finished() -> None:
-    """That of a write that was never claimed, and that of a creation that can never land."""
+    """That of a creation that can never land, and so is the verdict of a person on a write that was never claimed."""
     world = World(existing=False)
     job = world.job()
     job.claimer.announce()
     (mark,) = world.checkpoints.marked()
     announced = world.checkpoints.announced(mark)
     assert announced is not None
-    world.checkpoints.create(announced.marker.document(Status.ROLLED_BACK, "never claimed", 1, "sweeper"))
+    world.checkpoints.create(announced.marker.document(Status.ROLLED_BACK, "never claimed", 1, "by hand"))
     assert tag(world) == FINISHED
     assert world.checkpoints.close_creation(world.key, 1) is None
     assert world.bucket.tags[world.checkpoints.note_key(world.key, 1)] == FINISHED

@@ -1,4 +1,4 @@
-"""A marker is read as an attempt wrote it, and becomes a tombstone document that a retry can claim."""
+"""A marker is read as an attempt wrote it, and becomes a document that a retry can claim."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def named(**names: Any) -> Marker:
 def test_the_longest_step_of_a_stream_s_batch_and_any_reason_make_a_document_that_can_be_read() -> None:
     """Whatever a block and a person may say, a retry reads it."""
     announced = named(step=f"{'x' * _STEP_MAX}, batch {2**63}", table=f"s3://{'b' * 63}/{'k' * 1024}")
-    stone = announced.document(Status.UNKNOWN, "why " * 10**6, 7, "by hand")
-    found = Checkpoint.from_bytes(stone.to_bytes())
+    made = announced.document(Status.UNKNOWN, "why " * 10**6, 7, "by hand")
+    found = Checkpoint.from_bytes(made.to_bytes())
     texts: dict[str, Any] = {"reason": "why " * 10**6, "undo_refused": "no " * 10**6, "incomplete": "some " * 10**6}
     assert Checkpoint.from_bytes(found.moved(Status.COMMITTED, **texts).to_bytes()).status is Status.COMMITTED
 
@@ -92,15 +92,15 @@ def test_an_unknown_version_is_told_by_its_beginning() -> None:
     assert len(str(raised.value)) < 300
 
 
-def test_a_tombstone_is_the_document_that_the_attempt_would_have_claimed_rolled_back() -> None:
+def test_its_document_is_the_one_that_the_attempt_would_have_claimed_rolled_back() -> None:
     """A retry can claim the next epoch after it, and it can be read back."""
     world = World()
     job = world.job()
     announced = Marker.of(world.write, job.attempt, world.commit_point, started_ms=1, deadline_ms=5)
-    stone = Checkpoint.from_bytes(announced.document(Status.ROLLED_BACK, "never claimed", 7, "sweeper").to_bytes())
+    made = Checkpoint.from_bytes(announced.document(Status.ROLLED_BACK, "never claimed", 7, "by hand").to_bytes())
     claimed = job.claim().checkpoint.document
     same = ("run_key", "write_key", "fingerprint", "table", "format", "step", "commit_point", "epoch", "owner")
-    assert [getattr(stone, name) for name in same] == [getattr(claimed, name) for name in same]
-    assert stone.attempt.prefix == claimed.attempt.prefix
-    assert stone.status is Status.ROLLED_BACK
+    assert [getattr(made, name) for name in same] == [getattr(claimed, name) for name in same]
+    assert made.attempt.prefix == claimed.attempt.prefix
+    assert made.status is Status.ROLLED_BACK
     assert (Status.ROLLED_BACK, Status.IN_PROGRESS) in LEGAL_MOVES

@@ -1,4 +1,4 @@
-"""The tombstone document made from a marker records an attempt that never claimed and left nothing."""
+"""The document that an operator makes from a marker records an attempt that never claimed and left nothing."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from safewriter.record.marker import Marker
 from tests.unit.safewriter.world import World
 
 
-def test_a_tombstone_s_attempt_has_ended_and_left_nothing() -> None:
+def test_the_attempt_of_a_marker_s_document_has_ended_and_left_nothing() -> None:
     """It never claimed: its epoch is the first, it says nothing of the table, and it has left no files."""
     world = World()
     job = world.job()
     marker = Marker.of(world.write, job.attempt, world.commit_point, started_ms=1, deadline_ms=5)
 
-    stone = marker.document(Status.ROLLED_BACK, "never claimed", 7, "sweeper")
+    made = marker.document(Status.ROLLED_BACK, "never claimed", 7, "by hand")
 
-    assert stone.attempts == (
+    assert made.attempts == (
         AttemptRecord(
             epoch=1,
             nonce=job.attempt.nonce,
@@ -26,10 +26,10 @@ def test_a_tombstone_s_attempt_has_ended_and_left_nothing() -> None:
             started_ms=1,
             version_before=-1,
             settled_ms=7,
-            settled_by="sweeper",
+            settled_by="by hand",
             cleaned=True,
             claimed=False,
         ),
     )
-    assert (stone.epoch, stone.owner, stone.status) == (1, job.attempt.nonce, Status.ROLLED_BACK)
-    assert stone.reason == "sweeper: never claimed"
+    assert (made.epoch, made.owner, made.status) == (1, job.attempt.nonce, Status.ROLLED_BACK)
+    assert made.reason == "by hand: never claimed"

@@ -37,12 +37,13 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import CodeType
 
-__all__ = ["ROOT", "WATCH_S", "Reach", "Trial", "in_children", "load_libraries", "reach_of", "try_out"]
+__all__ = ["OURS", "ROOT", "WATCH_S", "Reach", "Trial", "in_children", "load_libraries", "reach_of", "try_out"]
 
 ROOT: Final = Path(__file__).parents[2]
 _Task = TypeVar("_Task")
 _RAN: Final = "_statement_ran_"
-_OURS: Final = ("handler", "image", "infra", "safewriter", "scripts", "tests")
+OURS: Final = ("handler", "image", "infra", "safewriter", "scripts", "soal", "tests")
+"""The project's packages. A child imports them anew: beside a module of before there would be two of each class."""
 _TEST_S: Final = 30
 WATCH_S: Final = 1800.0
 _MEMORY_BYTES: Final = 16 << 30
@@ -81,7 +82,7 @@ def load_libraries(tests: Sequence[str]) -> None:
     if code != 0:
         raise SystemExit(f"{said}\nmutants: the tests cannot be collected")
     for name in [*sys.modules]:  # by name, since a namespace package (`tests`) has no file but contains modules
-        if name.partition(".")[0] in _OURS and not name.startswith("tests.mutants"):
+        if name.partition(".")[0] in OURS and not name.startswith("tests.mutants"):
             del sys.modules[name]
     gc.collect()
     gc.freeze()  # the children share the pages of the imported libraries

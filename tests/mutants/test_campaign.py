@@ -11,6 +11,7 @@ import pytest
 
 from tests.logstore.mutants import mutants as java_mutants
 from tests.mutants.campaign import Campaign, excuses, modules
+from tests.mutants.running import OURS, ROOT
 
 MODULE, TESTS = "safewriter/parsing.py", "tests/unit/safewriter/test_parsing.py"
 COMMAND = "import sys; sys.path.insert(0, '.'); import runpy; runpy.run_module('tests.mutants', run_name='__main__')"
@@ -19,6 +20,13 @@ COMMAND = "import sys; sys.path.insert(0, '.'); import runpy; runpy.run_module('
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, "-P", "-c", COMMAND, *arguments]
     return subprocess.run(line, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+
+
+def test_each_package_of_the_project_is_imported_anew() -> None:
+    """A module of before has classes of its own, which no `except` of a mutant's tests catches."""
+    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    assert packages >= {"handler", "safewriter", "soal"}
+    assert packages <= set(OURS)
 
 
 def run(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:

@@ -15,12 +15,12 @@ from safewriter.record.announcements import announcements
 from safewriter.record.document import CommitPoint, Status
 from safewriter.record.marker import Marker
 from safewriter.settle import sweeper
-from safewriter.settle.one_write import Action, settle_one
+from safewriter.settle.one_write import Action, Inspection, settle_one
 from safewriter.settle.override import override
 from safewriter.settle.recovery import Cause
 from safewriter.settle.sweeper import Sweeper
 from tests.unit.safewriter.failing import Network
-from tests.unit.safewriter.settle.unclaimed import DAYS, close, vanish
+from tests.unit.safewriter.settle.unclaimed import DAYS, close, marker_of, vanish
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
@@ -243,7 +243,9 @@ def test_a_look_that_finds_nothing_writes_nothing() -> None:
     world.job().claimer.announce()
     world.grace_passes()
 
-    assert close(world, network).action is Action.UNCLAIMED
+    assert close(world, network) == Inspection(
+        Action.UNCLAIMED, "the table holds nothing of it", marker=marker_of(world)
+    )
     assert [sent for sent in network.sent if sent.mutates] == []
 
 

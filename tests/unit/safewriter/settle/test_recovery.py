@@ -33,6 +33,34 @@ def test_what_has_not_landed_is_fenced_and_rolled_back(cause: Cause, commit_poin
     check(world)
 
 
+@pytest.mark.parametrize(
+    ("lands", "evidence", "incomplete"),
+    [
+        (True, Evidence(lost="rows are missing"), "rows are missing"),
+        (True, Evidence(strays="rows are beside it"), "rows are beside it"),
+        (True, Evidence(), None),
+        (False, Evidence(lost="rows are missing"), None),
+        (False, Evidence(strays="rows are beside it", lost="rows are missing"), "rows are beside it"),
+    ],
+)
+def test_a_verdict_says_which_rows_it_does_not_cover(
+    *, lands: bool, evidence: Evidence, incomplete: str | None
+) -> None:
+    """Rows that are missing matter to a committed write only, rows beside the block to either."""
+    world = World()
+    job = world.job().begin()
+    if lands:
+        job.land()
+
+    assert world.settle(Cause.KILLED, evidence).incomplete == incomplete
+
+
+@pytest.mark.parametrize("given", [{"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog"}, None])
+def test_a_settler_knows_the_catalogs_that_it_was_given(given: dict[str, str] | None) -> None:
+    """And no others."""
+    assert World().recovery(spark_settings=given).settling.spark_settings == (given or {})
+
+
 def test_a_fenced_commit_that_is_still_on_its_way_never_lands() -> None:
     """Its slot is taken, and the gate does not let it rebase behind a fence."""
     world = World()

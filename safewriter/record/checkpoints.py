@@ -35,7 +35,7 @@ _MARKERS_MAX: Final = 1000
 """More attempts at one write than a sweep ever finds: a job would have to die each minute for most of a day."""
 _LEASE_MAX_BYTES: Final = 1 << 10
 UNCLAIMED: Final = timedelta(days=1)
-"""An attempt that has not claimed after this time will not claim any more, whatever its deadline and its clock say."""
+"""An attempt without a deadline that has not claimed after this time will not; beside a document, no attempt at all."""
 _OLD_LEASE: Final = timedelta(days=1)
 """Far longer than a lease lives, and more than any two clocks differ."""
 

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Action", "Inspection", "look_for_unclaimed", "settle_one", "settle_or_clean"]
 
+_WAIT: Final = timedelta(hours=2)
+"""As long a marker without a document waits for a claim, beyond its attempt's own time. Each sweep looks at the table
+until then, and a table can become unreadable; so it is no longer than clocks may well differ.
+"""
 _GIVEN_UP: Final = timedelta(days=7)
 """An attempt that could not be cleaned up in this time (its table was dropped, say) is left to `soal orphans`."""
 
@@ -47,7 +51,7 @@ class Action(StrEnum):
     """There was nothing left to do."""
     ALIVE = "alive"
     UNCLAIMED = "unclaimed"
-    """Nothing is open, and an attempt that has not claimed has left its marker, which stays for a day."""
+    """Nothing is open, and an attempt that has not claimed has left its marker, which stays for a while."""
     UNCLEAN = "unclean"
     """The verdict stands; a later settler cleans up."""
     FAILED = "failed"
@@ -155,7 +159,7 @@ def _take_away(checkpoints: Checkpoints, marker: ListedMarker, stored: StoredChe
     document = stored.document
     attempt = next((attempt for attempt in document.attempts if attempt.nonce == marker.nonce), None)
     if attempt is None:
-        stays = not _claims_no_more(marker, stored.server_date)
+        stays = not _claims_no_more(marker, stored.server_date, UNCLAIMED)
     else:
         given_up = document.status not in OPEN and past_grace(attempt, stored.server_date - _GIVEN_UP)
         stays = not attempt.cleaned and not given_up
@@ -164,9 +168,9 @@ def _take_away(checkpoints: Checkpoints, marker: ListedMarker, stored: StoredChe
     return not stays
 
 
-def _claims_no_more(marker: ListedMarker, now: datetime) -> bool:
+def _claims_no_more(marker: ListedMarker, now: datetime, wait: timedelta) -> bool:
     """Return whether a marker of which no document tells may go: a claim that is still to come needs its own."""
-    return now - marker.since > UNCLAIMED
+    return now - marker.since > wait
 
 
 def look_for_unclaimed(
@@ -175,7 +179,7 @@ def look_for_unclaimed(
     """Look in the table for an announced write that has no document, once none of its attempts can claim or commit.
 
     A commit gets a document. If the table does not decide, the write stays open for an operator. If it holds nothing,
-    there is no document: one that says so could arrive behind the commit of a retry. Then the markers stay for a day,
+    there is no document: one that says so could arrive behind the commit of a retry. Then the markers stay for a while,
     since a claim that is still to come needs its own. Raises `UnreadableCheckpointError` if a marker cannot be read:
     then it is unknown how long its attempt may write; and `UnknownOutcomeError` if there is no time to read them all.
     """
@@ -208,7 +212,9 @@ def _look_in_table(
     except (UndecidableError, SafeWriterError) as error:
         return _undecided(checkpoints, youngest, str(error))
     if trace is None or trace.landed is None:
-        old = takewhile(lambda one: may_go_on() and _claims_no_more(one, announced.now), announced.markers)
+        if checkpoints.read(write_key) is not None:  # an attempt has claimed it after all
+            return Inspection(Action.ALIVE, marker=youngest)
+        old = takewhile(lambda one: may_go_on() and _claims_no_more(one, announced.now, _WAIT), announced.markers)
         _unmark(checkpoints, old)
         return Inspection(Action.UNCLAIMED, "the table holds nothing of it", marker=youngest)
     if announced.needs_success and not trace.succeeded:

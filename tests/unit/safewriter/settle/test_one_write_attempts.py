@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from safewriter.objects import ListedObject
     from safewriter.record.checkpoints import Announced, ListedMarker
 
+HOUR = 3600
+
 
 def test_a_write_stays_open_as_long_as_any_attempt_of_it_may_live() -> None:
     """The oldest marker is over, a younger attempt is not: its commit would count as rolled back."""
@@ -93,19 +95,19 @@ def test_all_markers_of_a_write_that_gets_a_verdict_go() -> None:
     assert world.marked() == ()
 
 
-def test_the_markers_of_a_write_without_a_document_stay_for_a_day() -> None:
+def test_the_markers_of_a_write_without_a_document_stay_for_two_hours() -> None:
     """A claim may still come, of an attempt whose clock is far behind; the markers are as old as S3 says."""
     world = World()
     world.job().claimer.announce()
-    world.sleep(DAYS // 2)
+    world.sleep(HOUR)
     younger = world.job()
     younger.claimer.announce()
-    world.sleep(DAYS // 2)
+    world.sleep(HOUR)
     assert (close(world).action, len(world.marked())) == (Action.UNCLAIMED, 2)
 
     world.sleep(1)
     assert (close(world).action, world.marked()) == (Action.UNCLAIMED, (younger.attempt.nonce,))
-    world.sleep(DAYS // 2)
+    world.sleep(HOUR)
     assert (close(world).action, world.marked()) == (Action.UNCLAIMED, ())
     assert close(world).action is Action.NONE
     assert world.checkpoints.read(world.key) is None

@@ -54,7 +54,7 @@ def test_a_claim_that_comes_between_is_left_alone() -> None:
 
     network = Network(before=overtake)
     (found,) = sweep(world, network=network).looks
-    assert found.action is Action.UNCLAIMED
+    assert found.action is Action.ALIVE
     assert world.document.owner == late.attempt.nonce
     assert set(world.marked()) == {first.attempt.nonce, late.attempt.nonce}
 

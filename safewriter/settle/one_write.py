@@ -211,21 +211,21 @@ def _look_in_table(
         trace = look()
     except (UndecidableError, SafeWriterError) as error:
         return _undecided(checkpoints, youngest, str(error))
-    if trace is None or trace.landed is None:
-        if checkpoints.read(write_key) is not None:  # an attempt has claimed it after all
-            return Inspection(Action.ALIVE, marker=youngest)
+    landed = None if trace is None else trace.landed
+    if trace is not None and landed is not None and announced.needs_success and not trace.succeeded:
+        # An undo needs the table's state before the attempt, and it is unknown whether success() was called.
+        problem = f"the table holds it as {landed.commit_version}, and nothing tells whether it should stay"
+        return _undecided(checkpoints, youngest, problem)
+    if checkpoints.read(write_key) is not None:  # an attempt has claimed it after all
+        return Inspection(Action.ALIVE, marker=youngest)
+    if landed is None:
         old = takewhile(lambda one: may_go_on() and _claims_no_more(one, announced.now, _WAIT), announced.markers)
         _unmark(checkpoints, old)
         return Inspection(Action.UNCLAIMED, "the table holds nothing of it", marker=youngest)
-    if announced.needs_success and not trace.succeeded:
-        # An undo needs the table's state before the attempt, and it is unknown whether success() was called.
-        problem = f"the table holds it as {trace.landed.commit_version}, and nothing tells whether it should stay"
-        return _undecided(checkpoints, youngest, problem)
     # Nobody undoes a commit without its document. So if it is gone behind the first look at the table, what a second
     # one shows will stay.
-    is_in_doubt = checkpoints.read(write_key) is not None or look() != trace
     document = youngest.document(Status.COMMITTED, FOUND, clock(), cause.value, trace)
-    if is_in_doubt or checkpoints.create(document) is None:  # an attempt has claimed it after all
+    if look() != trace or checkpoints.create(document) is None:
         return Inspection(Action.ALIVE, marker=youngest)
     _unmark(checkpoints, takewhile(lambda _: may_go_on(), announced.markers))
     return Inspection(Action.SETTLED, document=document)

@@ -126,7 +126,7 @@ def test_time_that_runs_out_leaves_it_open() -> None:
 
 
 def test_of_a_write_that_was_announced_and_never_claimed_the_table_tells() -> None:
-    """A write with only a marker needs no verdict if the table holds nothing of it; its marker goes after a day."""
+    """A write with only a marker needs no verdict if the table holds nothing of it; its marker goes after hours."""
     world = World()
     world.job().claimer.announce()
     assert marked_keys(world.bucket) == (world.key,)

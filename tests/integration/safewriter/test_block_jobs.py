@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from py4j.java_gateway import JavaClass
 from pyspark.errors import PySparkException
+from pyspark.java_gateway import ensure_callback_server_started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,6 +17,29 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
+
+
+class HeldRecords:
+    """A listener of Spark behind the one that makes its records: as of the end of a job, no further record is made."""
+
+    class Java:  # noqa: D106 - py4j reads it
+        implements = ("org.apache.spark.scheduler.SparkListenerInterface",)
+
+    def __init__(self) -> None:
+        self.held, self.go_on = threading.Event(), threading.Event()
+
+    def onJobEnd(self, _: Any) -> None:  # noqa: N802 - Java's name
+        self.held.set()
+        self.go_on.wait()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("on"):
+            return lambda *_: None
+        raise AttributeError(name)
+
+
+def jobs_are_recorded(spark: SparkSession) -> None:
+    spark._jsparkSession.sparkContext().listenerBus().waitUntilEmpty(60_000)
 
 
 def succeeded(spark: SparkSession, group: str) -> Any:
@@ -41,6 +66,7 @@ def test_a_group_has_succeeded_where_each_of_its_jobs_did(spark: SparkSession, g
     """The second job skips a stage of the first; one of another group does not count."""
     shuffled = spark.sparkContext.parallelize([(1, 1), (2, 2)], 2).reduceByKey(max)
     assert (shuffled.count(), shuffled.count()) == (2, 2)
+    jobs_are_recorded(spark)
     assert succeeded(spark, group) is True
     assert succeeded(spark, f"{group}-other") is False
 
@@ -50,4 +76,22 @@ def test_a_group_with_a_failed_job_has_not_succeeded(spark: SparkSession, group:
     spark.range(3).count()
     with pytest.raises(PySparkException, match="on order"):
         spark.range(1).selectExpr("raise_error('on order')").collect()
+    jobs_are_recorded(spark)
     assert succeeded(spark, group) is False
+
+
+def test_a_group_whose_jobs_spark_has_not_recorded_yet_has_not_succeeded(spark: SparkSession, group: str) -> None:
+    """Of two jobs the record of the first alone does not count."""
+    ensure_callback_server_started(spark.sparkContext._gateway)
+    bus, records = spark._jsparkSession.sparkContext().listenerBus(), HeldRecords()
+    bus.addToQueue(records, "appStatus")
+    try:
+        spark.range(3).count()
+        assert records.held.wait(60)
+        spark.range(3).count()
+        assert succeeded(spark, group) is False
+    finally:
+        records.go_on.set()
+        bus.removeListener(records)
+    jobs_are_recorded(spark)
+    assert succeeded(spark, group) is True

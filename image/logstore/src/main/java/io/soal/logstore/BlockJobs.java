@@ -1,5 +1,6 @@
 package io.soal.logstore;
 
+import java.util.concurrent.TimeoutException;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkJobInfo;
 import org.apache.spark.SparkStageInfo;
@@ -9,12 +10,24 @@ import scala.Option;
 
 /** The Spark jobs of a block. */
 public final class BlockJobs {
+  /** How long {@link #allTasksSucceeded} waits for Spark's records, in ms: as long as one listing of a table's files. */
+  private static final long RECORDS_WAIT_MS = 200;
+
   private BlockJobs() {}
 
-  /** Whether the group had jobs and no task failed. False if the context is stopped or Spark dropped the records. */
+  /**
+   * Whether the group had jobs and no task failed. False if the context is stopped, or Spark dropped the records or has
+   * not made them yet.
+   */
   public static boolean allTasksSucceeded(SparkSession session, String group) {
     SparkContext context = session.sparkContext();
     if (context.isStopped()) {
+      return false;
+    }
+    try {
+      // Spark records what has ended in a thread of its own: before that, a job with a failed task is not to be seen.
+      context.listenerBus().waitUntilEmpty(RECORDS_WAIT_MS);
+    } catch (TimeoutException records) {
       return false;
     }
     SparkStatusTracker tracker = context.statusTracker();

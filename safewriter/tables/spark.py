@@ -23,6 +23,7 @@ _GROUP: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interr
 # Properties of the threads of a stream's batches (StreamExecution.QUERY_ID_KEY, MicroBatchExecution.BATCH_ID_KEY).
 _MICRO_BATCH: Final = ("sql.streaming.queryId", "streaming.sql.batchId")
 _POLL_S: Final = 0.02
+_RECORDS_WAIT_MS: Final = 200
 _IN_A_BATCH: Final = (
     "Open it in foreachBatch itself, or on a thread that foreachBatch starts with its own properties,"
     " Thread(target=pyspark.inheritable_thread_target(spark)(write))"
@@ -211,15 +212,28 @@ class SparkScope:
         """Wait until no job of the block and no task at all runs here; return False if `patience_s` passed first, or if
         Spark was stopped.
         """
-        if self._is_stopped():
-            return False
-        tracker = self.spark.sparkContext.statusTracker()
-        executors = self.jspark.sparkContext().statusTracker()
         until_s = time.monotonic() + patience_s
-        while time.monotonic() < until_s:
-            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
-            running = any(job is not None and job.status == "RUNNING" for job in jobs)
-            if not running and not any(info.numRunningTasks() for info in executors.getExecutorInfos()):
+        while time.monotonic() < until_s and not self._is_stopped():
+            if self._is_quiet():
                 return True
             time.sleep(_POLL_S)
         return False
+
+    def _is_quiet(self) -> bool:
+        from py4j.protocol import Py4JJavaError
+
+        context = self.jspark.sparkContext()
+        try:
+            context.listenerBus().waitUntilEmpty(_RECORDS_WAIT_MS)  # Spark records jobs in a thread of its own
+        except Py4JJavaError:  # TimeoutException: of a job that runs there may be no record yet
+            return False
+        tracker = self.spark.sparkContext.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
+        if any(job is not None and job.status == "RUNNING" for job in jobs):
+            return False
+        # Not the tracker's: Spark may record an executor's tasks as late as at its next heartbeat, after ten seconds.
+        tasks = context.taskScheduler().runningTasksByExecutors().valuesIterator()
+        while tasks.hasNext():
+            if tasks.next():
+                return False
+        return True

@@ -1,4 +1,4 @@
-"""The Spark jobs of a block, as far as Spark remembers them."""
+"""The Spark jobs and tasks of a block, as far as Spark remembers them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from py4j.java_gateway import JavaClass
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.util import inheritable_thread_target
+
+from safewriter.tables.spark import SparkScope
+from soal.testing.s3.rules import Match, Rule
+from tests.support.network_faults import Late
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+
+    from soal.testing.s3 import EmbeddedS3
+    from tests.support.lake import Lake
 
 pytestmark = pytest.mark.spark
 
@@ -95,3 +104,32 @@ def test_a_group_whose_jobs_spark_has_not_recorded_yet_has_not_succeeded(spark: 
         bus.removeListener(records)
     jobs_are_recorded(spark)
     assert succeeded(spark, group) is True
+
+
+def test_a_block_is_not_quiet_while_a_task_outlives_its_job(spark: SparkSession, s3: EmbeddedS3, lake: Lake) -> None:
+    """Its upload has no answer yet. Spark's records of its executors may not tell of a task that began a moment ago."""
+    scope, upload, cancelled = SparkScope(spark, lake.table), Late("waits"), list[str]()
+    scope.begin_group(uuid.uuid4().hex)
+    spark.sparkContext.setLocalProperty("spark.job.interruptOnCancel", "false")
+    spark.conf.set("spark.sql.adaptive.enabled", "false")  # the second stage begins at the end of the first
+
+    def write() -> None:
+        try:
+            spark.range(4).repartition(1).write.parquet(lake.table)
+        except Py4JJavaError as error:
+            cancelled.append(str(error))
+
+    rule = s3.wire.add(Rule(Match(operations={"PutObject"}, key=f"{lake.name}/.*part-"), upload))
+    writing = threading.Thread(target=inheritable_thread_target(spark)(write))
+    writing.start()
+    try:
+        assert rule.fired(timeout_s=60)
+        scope.cancel()
+        writing.join(60)
+        assert not scope.wait_until_quiet(1)
+    finally:
+        upload.release()
+        scope.restore()
+        spark.conf.unset("spark.sql.adaptive.enabled")
+    assert scope.wait_until_quiet(60)
+    assert "SPARK_JOB_CANCELLED" in cancelled[0]

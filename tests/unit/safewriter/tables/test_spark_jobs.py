@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from tests.unit.safewriter.tables.scopes import Properties, scope
 
@@ -29,26 +30,38 @@ def test_the_jobs_of_a_block_are_cancelled_those_to_come_too(*, stopped: bool, c
     assert groups == cancelled
 
 
-def running(looks: list[tuple[list[str | None], list[int]]]) -> SparkScope:
-    """A scope whose Spark has these jobs and, on its executors, this many tasks, poll by poll; the last poll stays."""
-    found = scope({}, {})
-    context: Any = found.spark.sparkContext
-    seen = iter(looks)
-    now: list[Any] = [looks[-1]]
+class Running:
+    """Spark with these jobs and, on its executors, this many tasks, poll by poll; the last poll stays.
 
-    def jobs(_: str) -> range:
-        now[0] = next(seen, looks[-1])
-        return range(len(now[0][0]))
+    None in place of the jobs: their records are not made yet.
+    """
 
-    context.statusTracker = lambda: SimpleNamespace(
-        getJobIdsForGroup=jobs,
-        getJobInfo=lambda job: None if now[0][0][job] is None else SimpleNamespace(status=now[0][0][job], stageIds=[]),
-    )
-    executors = SimpleNamespace(
-        getExecutorInfos=lambda: [SimpleNamespace(numRunningTasks=lambda number=number: number) for number in now[0][1]]
-    )
-    found.jspark.sparkContext = lambda: SimpleNamespace(isStopped=lambda: False, statusTracker=lambda: executors)
-    return found
+    def __init__(self, looks: list[tuple[list[str | None] | None, list[int]]]) -> None:
+        self._looks = looks
+
+    def waitUntilEmpty(self, _: int) -> None:  # noqa: N802 - Java's name
+        jobs, self.tasks = self._looks[0]
+        del self._looks[: len(self._looks) > 1]
+        if jobs is None:
+            raise Py4JJavaError("TimeoutException", SimpleNamespace(_target_id="o1", _gateway_client=None))
+        self.jobs = jobs
+
+    def scope(self) -> SparkScope:
+        found = scope({}, {})
+        python: Any = found.spark.sparkContext
+        python.statusTracker = lambda: SimpleNamespace(
+            getJobIdsForGroup=lambda _: range(len(self.jobs)),
+            getJobInfo=lambda job: None if self.jobs[job] is None else SimpleNamespace(status=self.jobs[job]),
+        )
+        found.jspark.sparkContext = lambda: SimpleNamespace(
+            isStopped=lambda: False, listenerBus=lambda: self, taskScheduler=lambda: self
+        )
+        return found
+
+    def runningTasksByExecutors(self) -> Any:  # noqa: N802 - Java's name
+        left = list(self.tasks)
+        java = SimpleNamespace(hasNext=lambda: bool(left), next=left.pop)
+        return SimpleNamespace(valuesIterator=lambda: java)
 
 
 @pytest.mark.parametrize(
@@ -57,14 +70,17 @@ def running(looks: list[tuple[list[str | None], list[int]]]) -> SparkScope:
         ([(["SUCCEEDED", "FAILED"], [0, 0])], True),
         ([([None], [])], True),
         ([(["RUNNING"], [0]), (["SUCCEEDED"], [1]), (["SUCCEEDED"], [0])], True),
+        ([(None, [0]), (["SUCCEEDED"], [0])], True),
         ([(["SUCCEEDED", "RUNNING"], [0])], False),
         ([(["SUCCEEDED"], [0, 1])], False),
+        ([(["SUCCEEDED"], [1, 0])], False),
+        ([(None, [0])], False),
     ],
 )
 def test_a_block_is_quiet_once_no_job_of_it_and_no_task_at_all_runs(
-    looks: list[tuple[list[str | None], list[int]]], *, quiet: bool, monkeypatch: pytest.MonkeyPatch
+    looks: list[tuple[list[str | None] | None, list[int]]], *, quiet: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A task may outlive its job. The patience ends by the clock, which advances one second with each poll."""
     clock = iter(range(1000))
     monkeypatch.setattr("safewriter.tables.spark.time", SimpleNamespace(monotonic=lambda: next(clock), sleep=id))
-    assert running(looks).wait_until_quiet(10) is quiet
+    assert Running(looks).scope().wait_until_quiet(10) is quiet

@@ -183,7 +183,7 @@ def test_blocks_of_one_thread_put_its_job_group_back_in_whatever_order_they_end(
     blocks = [scope(group, {}), scope(group, {})]
     for number, block in enumerate(blocks):
         context: Any = block.spark.sparkContext
-        context.setJobGroup = lambda name, *_, **__: group.update(dict.fromkeys(KEYS, name))
+        context.setJobGroup = lambda name, shown, **_: group.update(zip(KEYS, (name, shown, "true"), strict=True))
         block.begin_group(f"safewriter-{number}")
 
     first, last = order

@@ -102,9 +102,11 @@ class Claimer:
         for number in range(_ROUNDS_MAX):
             stored = self.checkpoints.read(self.write.key)
             if stored is None:
-                if number or not reads_first or (_holds(trace) and self._trace(before, version) != trace):
-                    # What was found in the table is older than what has become of the write since.
+                was_there = number > 0 or not reads_first
+                if was_there:
                     raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} was there, and is gone; try again")
+                if _holds(trace) and self._trace(before, version) != trace:
+                    raise TryAgainError(f"{self.write.table} has changed since it was looked at; try again")
                 self._check_decided(trace)
                 self._check_undoable(trace, obstacle)
                 checkpoint = self.checkpoints.create(self._first(before, trace))

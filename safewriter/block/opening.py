@@ -11,13 +11,7 @@ from safewriter.block.claim import Claim, Claimer
 from safewriter.block.tidy import tidy
 from safewriter.coordination.record import OpenWrite
 from safewriter.deadline import epoch_ms
-from safewriter.errors import (
-    SettingError,
-    TooLateError,
-    TryAgainError,
-    UnknownOutcomeError,
-    UsageError,
-)
+from safewriter.errors import TooLateError, TryAgainError, UnknownOutcomeError, UsageError
 from safewriter.objects.store import StoreError
 from safewriter.record import journal
 from safewriter.record.document import CommitPoint
@@ -37,7 +31,7 @@ _TEXT_MAX: Final = 4000
 
 
 def claim(block: Block) -> Claim:
-    """Claim the write, or find it committed. A `StoreError` becomes `SettingError` if denied, else `TryAgainError`."""
+    """Claim the write, or find it committed. A `StoreError` becomes `UsageError` if denied, else `TryAgainError`."""
     if block.turn is not None:
         _check(block.turn)
     try:
@@ -45,10 +39,8 @@ def claim(block: Block) -> Claim:
     except UndecidableError as error:
         raise TryAgainError(f"nothing was written: {error}") from error
     except StoreError as error:
-        if error.denied:
-            problem = f"{error}. The job needs GetObject, PutObject and DeleteObject there"
-            raise SettingError("SW_CHECKPOINT_BUCKET", problem) from error
-        raise TryAgainError(f"nothing was written: {error}") from error
+        kind = UsageError if error.denied else TryAgainError
+        raise kind(f"nothing was written: {error}") from error
     except UnknownOutcomeError:
         raise  # the marker stays, so that an operator finds the write and settles it by hand
     except Exception as error:

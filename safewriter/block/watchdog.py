@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["Heartbeat", "Watchdog"]
 
 _STEP_MAX_S: Final = 1.0
+_log = logging.getLogger(__name__)
 
 
 class Watchdog:
@@ -65,5 +67,5 @@ class Heartbeat:
         while not self._stopped.wait(self._every_s):
             try:
                 self._beat()
-            except Exception:  # noqa: BLE001, S112 - no safety rests on a lease
-                continue
+            except Exception as error:  # noqa: BLE001 - no safety rests on a lease
+                _log.warning("the lease was not renewed, so a retry may take this attempt for dead: %s", error)

@@ -37,7 +37,7 @@ __all__ = ["Cause", "Evidence", "Recovery"]
 
 _ROUNDS_MAX: Final = 50
 _MOVES_MAX: Final = 3
-"""in_progress, then rolling_back, then the verdict, plus one spare."""
+"""To rolling_back, to the verdict, and a spare one."""
 _log = logging.getLogger(__name__)
 
 

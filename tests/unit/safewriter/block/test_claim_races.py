@@ -87,7 +87,7 @@ def test_a_claim_that_has_stood_still_skips_no_write_that_was_undone_meanwhile()
     version = world.log.head
     job = world.job(undoing(world, "create", "get"))
 
-    with pytest.raises(TryAgainError, match="was there, and is gone"):
+    with pytest.raises(TryAgainError, match="has changed since it was looked at"):
         job.claimer.claim(first.state(), version)
     assert world.log.live() == ["foreign-0.parquet"]
     assert world.checkpoints.read(world.key) is None

@@ -108,13 +108,13 @@ def test_no_thread_of_a_block_keeps_a_process_alive(name: str) -> None:
     thread.join(BOUND_S)
 
 
-def test_a_heart_beats_until_it_is_stopped() -> None:
-    """A beat that fails is followed by the next one."""
+def test_a_heart_beats_until_it_is_stopped(caplog: pytest.LogCaptureFixture) -> None:
+    """A beat that fails is told, and followed by the next one."""
     beats = threading.Semaphore(0)
 
     def beat() -> None:
         beats.release()
-        raise OSError
+        raise OSError("PUT leases/x: denied")
 
     heart = Heartbeat(0.001, beat)
     heart.start()
@@ -123,6 +123,7 @@ def test_a_heart_beats_until_it_is_stopped() -> None:
     heart.stop()
     heart._thread.join(BOUND_S)
     assert not heart._thread.is_alive()
+    assert "may take this attempt for dead: PUT leases/x: denied" in caplog.text
 
 
 def test_a_heart_that_is_stopped_at_once_does_not_beat() -> None:

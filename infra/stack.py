@@ -241,4 +241,5 @@ class SoalStack(Stack):
             "StateMachineArn": None if self._workflow is None else self._workflow.machine.ref,
             "MicrovmLaunch": None if self._microvm is None else self._microvm.launch,
             "ParkedQueueUrl": None if self._redrive is None else self._redrive.parked.queue_url,
+            "RedriveName": None if self._redrive is None else self._redrive.function.function_name,
         }

@@ -31,7 +31,7 @@ _ENDS: Final = ("SUCCESS", "SKIPPED", "CANCELLED")
 
 app = typer.Typer(no_args_is_help=True, help="The state of runs and their writes.")
 
-_STATES: Final = sorted({"running", "alive", "dead", *map(str.lower, (*State, *Status))})
+_STATES: Final = sorted({"running", "alive", "dead", "undo_refused", *map(str.lower, (*State, *Status))})
 
 
 def _known(states: list[str] | None) -> list[str]:
@@ -47,7 +47,7 @@ States = Annotated[
     typer.Option(
         "--state",
         callback=_known,
-        help="Only these: a run's state, a write's status, alive or dead. May be repeated.",
+        help="Only these: a run's state, a write's status, undo_refused, alive or dead. May be repeated.",
     ),
 ]
 
@@ -65,15 +65,14 @@ def show_all(
     limit: Annotated[int, typer.Option(min=0, help="Show at most this many runs, newest first; 0 shows all.")] = 50,
 ) -> None:
     """List runs, newest first: state, why, how long, verdicts and rows."""
-    listing = _ledger(call).runs(limit)
-    states = frozenset(state or ())
-    call.out.show(runs_view([run for run in listing.runs if run.has(states)]))
+    listing = _ledger(call).runs(limit, frozenset(state or ()))
+    call.out.show(runs_view(listing.runs))
     for uri in listing.unread[:_UNREAD_MAX]:
         call.out.remark(f"{uri} is damaged, or of a version that this soal does not know; it is left out")
     if (rest := len(listing.unread) - _UNREAD_MAX) > 0:
         call.out.remark(f"{rest} more documents are left out for the same reason")
     if not listing.is_whole:
-        call.out.remark("older writes are not shown; --limit 0 shows all")
+        call.out.remark("older runs are not shown; --limit 0 shows all")
 
 
 @app.command()
@@ -82,10 +81,9 @@ def show(call: Call, run_key: RunKey) -> None:
     """Show one run with all its writes; exit code 1 if the run is unknown."""
     ledger = _ledger(call)
     run = ledger.run(run_key)
-    last = None if run is None else ledger.last_attempt(run)
     if run is None:
         raise _unknown(run_key)
-    call.out.show(run_view(run, last))
+    call.out.show(run_view(run, ledger.last_attempt(run)))
 
 
 @app.command()

@@ -53,6 +53,8 @@ class WriteView:
     bytes: int | None
     reason: str | None
     undo_refused: str | None
+    incomplete: str | None
+    """Why the write is not whole: a retry fails, and only a person can tell what is missing."""
     settled_by: str | None
     settled_ms: int | None
     started_ms: int
@@ -86,14 +88,16 @@ class RunView:
 
     def has(self, states: frozenset[str]) -> bool:
         """Return whether the run or one of its writes has one of the states (lower case); True without states."""
-        own = {(self.state or "").lower(), self.life, *(write.status for write in self.writes)}
+        own = {(self.state or "").lower(), self.life}
+        for write in self.writes:
+            own |= {write.status, "undo_refused" if write.undo_refused else None}
         return not states or not states.isdisjoint(own)
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
     """The newest runs first. `unread`: the URIs of unreadable documents (damaged, or of another version). `is_whole`:
-    all documents of writes were read.
+    no older run is left out.
     """
 
     runs: tuple[RunView, ...]
@@ -109,15 +113,20 @@ class Ledger:
         self.records = Runs(store, clock)
         self.checkpoints = Checkpoints(store)
 
-    def runs(self, limit: int) -> Listing:
-        """Return the newest `limit` runs, or all if `limit` is 0. It bounds the documents read, not the listing."""
-        records, unread_records = self._read(_newest(self.records.listed(), limit), self.records.read_listed)
-        documents = _newest(self.store.list(DOCUMENTS), 0)
-        looked_at = documents[: limit * _WRITES_PER_RUN] if limit else documents
+    def runs(self, limit: int, states: frozenset[str] = frozenset()) -> Listing:
+        """Return the newest `limit` runs, or all if `limit` is 0; with `states` only those that have one of them.
+
+        Without `states` the limit bounds the documents read: with it, the run may be older than any number of others.
+        """
+        most = None if states or not limit else limit
+        listed, documents = _newest(self.records.listed()), _newest(self.store.list(DOCUMENTS))
+        looked_at = documents if most is None else documents[: most * _WRITES_PER_RUN]
+        records, unread_records = self._read(listed[:most], self.records.read_listed)
         writes, unread = self._read(looked_at, self._view)
-        views = self._grouped(records, writes)
-        runs = views[:limit] if limit else views
-        return Listing(tuple(runs), (*unread, *unread_records), is_whole=len(looked_at) == len(documents))
+        views = [run for run in self._grouped(records, writes) if run.has(states)]
+        runs = views[: limit or None]
+        is_whole = (len(listed[:most]), len(looked_at), len(runs)) == (len(listed), len(documents), len(views))
+        return Listing(tuple(runs), (*unread, *unread_records), is_whole)
 
     def run(self, run_key: str) -> RunView | None:
         """Return one run with all its writes, or None if it is unknown. Reads every document.
@@ -135,7 +144,7 @@ class Ledger:
             found = self._view(listed)
             return found if found is not None and found.run_key == run_key else None
 
-        return _in_order(self._read(_newest(self.store.list(DOCUMENTS), 0), view)[0])
+        return _in_order(self._read(_newest(self.store.list(DOCUMENTS)), view)[0])
 
     def last_attempt(self, run: RunView) -> Attempt | None:
         """Return the result of a run's last attempt; None if it left none that can be read."""
@@ -183,6 +192,7 @@ class Ledger:
             bytes=attempt.bytes,
             reason=document.reason,
             undo_refused=document.undo_refused,
+            incomplete=document.incomplete,
             settled_by=attempt.settled_by,
             settled_ms=attempt.settled_ms,
             started_ms=attempt.started_ms,
@@ -218,9 +228,8 @@ class Ledger:
         return good, sorted(unread)
 
 
-def _newest(objects: Iterable[ListedObject], limit: int) -> list[ListedObject]:
-    objects = sorted(objects, key=lambda entry: (entry.last_modified, entry.key), reverse=True)
-    return objects[:limit] if limit else objects
+def _newest(objects: Iterable[ListedObject]) -> list[ListedObject]:
+    return sorted(objects, key=lambda entry: (entry.last_modified, entry.key), reverse=True)
 
 
 def _of_record(stored: StoredRun, writes: list[WriteView]) -> RunView:

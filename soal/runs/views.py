@@ -155,14 +155,20 @@ def _writes(writes: Sequence[WriteView]) -> Table:
     table = columns("write", "step", "verdict", *numbers, "live or dead", "reason", right=numbers)
     for write in writes:
         table.add_row(
-            Text(write.table),
+            Text.assemble(write.table, "\n", (write.write_key, "dim")),
             Text(write.step or ""),
             styled(write.status),
             *map(number, (write.version, write.rows, write.attempts)),
             _life(write.life, write.why),
-            Text(write.undo_refused or write.reason or ""),
+            Text(_outcome(write)),
         )
     return table
+
+
+def _outcome(write: WriteView) -> str:
+    if write.incomplete is not None:
+        return f"not whole: {write.incomplete}"
+    return write.undo_refused or write.reason or ""
 
 
 def _life(life: str | None, why: str | None) -> Text:

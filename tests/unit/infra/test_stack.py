@@ -92,7 +92,7 @@ def test_outputs_say_what_one_needs_next(plain: Synthesised, full: Synthesised) 
     assert plain.template["Outputs"].keys() == always
     assert full.template["Outputs"].keys() == always | {
         *("LakeBucket", "LockTable", "JobQueueArn", "JobQueueUrl", "ParkedQueueUrl"),
-        "StateMachineArn",
+        *("RedriveName", "StateMachineArn"),
     }
     (alias,) = plain.of_type("Lambda::Alias")
     assert plain.template["Outputs"]["InvokeArn"]["Value"] == {"Ref": alias}

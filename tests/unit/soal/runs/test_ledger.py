@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import weakref
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -138,8 +139,26 @@ def test_of_many_writes_only_those_of_the_newest_runs_are_read() -> None:
         assert bench.world.checkpoints.create(named(bench.world.document, run_key=f"run-{number}"))
 
     assert not bench.ledger.runs(1).is_whole
-    assert bench.ledger.runs(3).is_whole
+    assert not bench.ledger.runs(9).is_whole
+    assert bench.ledger.runs(10).is_whole
     assert len(bench.ledger.runs(0).runs) == 10
+
+
+def test_a_run_is_found_by_its_state_behind_any_number_of_others() -> None:
+    """The limit bounds the runs that are shown, and the listing says if others of that state were left out."""
+    bench = Bench()
+    bench.world.job().begin()
+    refused = replace(bench.world.document, undo_refused="rows were added since")
+    for run_key in ("first", "second"):
+        assert bench.world.checkpoints.create(named(refused, run_key=run_key))
+    for number in range(9):
+        bench.world.sleep(1)
+        bench.begin(f"run-{number}", f"id-{number}")
+
+    one, both = (bench.ledger.runs(limit, frozenset({"undo_refused"})) for limit in (1, 2))
+
+    assert ([run.run_key for run in one.runs], one.is_whole) == (["second"], False)
+    assert (sorted(run.run_key for run in both.runs), both.is_whole) == (["first", "second"], True)
 
 
 def test_documents_of_another_version_are_left_out_and_named() -> None:

@@ -13,7 +13,7 @@ from soal.runs.history import Application
 from soal.runs.ledger import RunView, WriteView
 from soal.runs.views import applications_view, run_view, runs_view
 
-UNTOLD = ("step", "version", "bytes", "reason", "undo_refused", "settled_by", "settled_ms", "life", "why")
+UNTOLD = ("step", "version", "bytes", "reason", "undo_refused", "incomplete", "settled_by", "settled_ms", "life", "why")
 NAMES = ("write_key", "run_key", "table", "format", "commit_point", "checkpoint")
 FIELDS: dict[str, Any] = {**dict.fromkeys(NAMES, "x"), **dict.fromkeys(UNTOLD)}
 WRITE = WriteView(**FIELDS, status="committed", attempts=1, rows=22_248, started_ms=1)
@@ -90,3 +90,17 @@ def test_the_applications_of_a_run_are_shown_with_spark_s_rest_api() -> None:
     assert lines[-1] == f"Spark's REST API: {host}/api/v1/applications"
     assert len(lines) == 4
     assert shown(applications_view([]), 100) == ["no application: Spark never started"]
+
+
+def test_a_write_is_shown_with_its_key_and_what_a_person_must_know_of_it() -> None:
+    """`soal recover --write` takes the key; a write that is not whole needs another answer than a mere reason."""
+    incomplete = replace(WRITE, write_key="sw-1", reason="success()", incomplete="a statement has failed")
+    refused = replace(WRITE, write_key="sw-2", reason="an error", undo_refused="rows were added since")
+
+    page = "\n".join(shown(run_view(replace(RUN, writes=(incomplete, refused))), 160))
+
+    assert "sw-1" in page
+    assert "not whole: a statement has failed" in page
+    assert "sw-2" in page
+    assert "rows were added since" in page
+    assert "an error" not in page

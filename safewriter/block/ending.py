@@ -47,6 +47,8 @@ __all__ = ["Ending"]
 _log = logging.getLogger(__name__)
 _QUIET_S: Final = 30.0
 """How long a failed block waits for its tasks to end before it leaves their files to a later settler."""
+_LOSERS_S: Final = 5.0
+"""How long a committed one does, in the background."""
 _ANSWER_S, _ANSWER_MAX_S = 300.0, 3600.0
 """How long success() waits for S3 without a deadline, and at most with one."""
 
@@ -359,6 +361,18 @@ class Ending:
             checkpoints.unmark(document.write_key, self._block.attempt.nonce)
         if self._noted:  # the commit has its slot for good, so no settler needs the note
             checkpoints.forget_note(document.write_key, document.epoch)
-        if not files_stay and any(not attempt.cleaned for attempt in document.attempts):
+        if files_stay or all(attempt.cleaned for attempt in document.attempts):
+            return
+        if left_nothing or self._is_quiet():
             nonce = self._block.attempt.nonce
             self._block.recovery.clean(document.write_key, ended_nonce=nonce, left_nothing=left_nothing)
+
+    def _is_quiet(self) -> bool:
+        """Return whether no task of the block can upload any more: one that Spark has killed, or runs twice, may do so
+        behind its job. Else a later settler cleans up.
+        """
+        try:
+            return self._block.session.wait_until_quiet(_LOSERS_S)
+        except Exception as error:  # noqa: BLE001 - py4j raises many kinds when the JVM is gone; the verdict stands
+            _log.warning("the JVM does not answer (%s); a later settler removes leftover files", error)
+            return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -85,6 +86,32 @@ def test_a_group_with_a_failed_job_has_not_succeeded(spark: SparkSession, group:
     spark.range(3).count()
     with pytest.raises(PySparkException, match="on order"):
         spark.range(1).selectExpr("raise_error('on order')").collect()
+    jobs_are_recorded(spark)
+    assert succeeded(spark, group) is False
+
+
+def test_a_group_with_a_killed_task_has_not_succeeded(
+    spark: SparkSession, s3: EmbeddedS3, lake: Lake, group: str
+) -> None:
+    """Spark counts it apart from failed ones, and repeats it; its file stays, like that of a speculation's loser."""
+    first_upload = Late(503)
+    scheduler = spark._jsparkSession.sparkContext().taskScheduler()
+    first_upload.end = lambda: scheduler.killTaskAttempt(scheduler.nextTaskId() - 1, True, "on order")  # noqa: FBT003 - Java's
+    s3.wire.add(Rule(Match(operations={"PutObject"}, key=f"{lake.name}/.*part-"), first_upload))
+    spark.range(1, numPartitions=1).write.parquet(lake.table)
+    jobs_are_recorded(spark)
+    assert succeeded(spark, group) is False
+
+
+def test_a_group_with_a_repeated_stage_has_not_succeeded(spark: SparkSession, group: str) -> None:
+    """Of the stage's first attempt, whose tasks lost the data of another stage, Spark shows nothing any more."""
+    shuffled = spark.sparkContext.parallelize([(1, 1), (2, 2)], 2).reduceByKey(max)
+    assert shuffled.count() == 2
+    disk = spark._jsparkSession.sparkContext().env().blockManager().diskBlockManager()
+    for folder in disk.localDirs():
+        for path in Path(folder.getPath()).glob("*/shuffle_*"):
+            path.unlink()
+    assert shuffled.count() == 2
     jobs_are_recorded(spark)
     assert succeeded(spark, group) is False
 

@@ -46,8 +46,8 @@ def test_files_of_a_statement_behind_success_are_looked_for(monkeypatch: pytest.
     assert job.leftover not in world.lake.contents()
 
 
-def test_files_are_looked_for_if_java_has_gone_since_the_success(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody can tell what was left, and the verdict stands."""
+def test_files_stay_if_java_has_gone_since_the_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can tell what was left and what still runs; a later settler finds the files by the marker."""
     world, job, end = landed()
     end.succeed()
 
@@ -55,11 +55,26 @@ def test_files_are_looked_for_if_java_has_gone_since_the_success(monkeypatch: py
         raise ConnectionError("Java has ended")
 
     monkeypatch.setattr(FakeSession, "report", gone)
+    monkeypatch.setattr(FakeSession, "wait_until_quiet", gone)
     end.finish(files_stay=False)
     wait_for_hygiene()
 
-    assert job.leftover not in world.lake.contents()
-    assert world.marked() == ()
+    assert job.leftover in world.lake.contents()
+    assert world.marked() == (job.attempt.nonce,)
+
+
+def test_files_stay_while_a_task_may_still_upload(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that Spark has killed, or runs twice, may leave another one; a later settler looks for all of them."""
+    monkeypatch.setattr(FakeSession, "may_have_left_files", lambda *_: True)
+    monkeypatch.setattr(FakeSession, "wait_until_quiet", lambda *_: False)
+    world, job, end = landed()
+    end.succeed()
+
+    end.finish(files_stay=False)
+    wait_for_hygiene()
+
+    assert not world.document.attempt.cleaned
+    assert world.marked() == (job.attempt.nonce,)
 
 
 def test_files_that_a_failed_task_may_have_left_are_looked_for_after_a_success(

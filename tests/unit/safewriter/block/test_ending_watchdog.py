@@ -197,7 +197,7 @@ def test_a_success_that_the_watchdog_has_found_is_cleaned_like_any(monkeypatch: 
     """It is unknown whether its tasks left files, so they are looked for; the note stays."""
     world = World()
     job = world.job().begin().land()
-    end = ending(job, FakeSession(sight=LANDED, quiet=iter([False])))
+    end = ending(job, FakeSession(sight=LANDED, quiet=iter([False, True])))
     end.at_deadline()
     world.lake.put(job.leftover, b"late")
     end.succeed()

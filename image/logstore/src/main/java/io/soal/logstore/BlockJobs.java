@@ -1,11 +1,14 @@
 package io.soal.logstore;
 
+import java.util.NoSuchElementException;
 import java.util.concurrent.TimeoutException;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkJobInfo;
-import org.apache.spark.SparkStageInfo;
 import org.apache.spark.SparkStatusTracker;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.status.AppStatusStore;
+import org.apache.spark.status.api.v1.StageData;
+import org.apache.spark.status.api.v1.StageStatus;
 import scala.Option;
 
 /** The Spark jobs of a block. */
@@ -16,8 +19,9 @@ public final class BlockJobs {
   private BlockJobs() {}
 
   /**
-   * Whether the group had jobs and no task failed. False if the context is stopped, or Spark dropped the records or has
-   * not made them yet.
+   * Whether the group had jobs, and each of their tasks ended well, at the first attempt. A killed task, such as the loser
+   * of a speculation, leaves a file as a failed one does. False if the context is stopped, or Spark dropped the records or
+   * has not made them yet.
    */
   public static boolean allTasksSucceeded(SparkSession session, String group) {
     SparkContext context = session.sparkContext();
@@ -38,12 +42,26 @@ public final class BlockJobs {
         return false;
       }
       for (int stage : info.get().stageIds()) {
-        Option<SparkStageInfo> known = tracker.getStageInfo(stage); // a skipped stage has no record
-        if (known.isDefined() && known.get().numFailedTasks() > 0) {
+        if (!allTasksSucceeded(context.statusStore(), stage)) {
           return false;
         }
       }
     }
     return jobs.length > 0;
+  }
+
+  private static boolean allTasksSucceeded(AppStatusStore records, int stage) {
+    StageData last;
+    try {
+      last = records.lastStageAttempt(stage);
+    } catch (NoSuchElementException dropped) {
+      return false;
+    }
+    if (last.status() == StageStatus.SKIPPED) {
+      return true; // another job has run it
+    }
+    return last.attemptId() == 0 // of an earlier attempt nothing is known
+        && last.numCompleteTasks() == last.numTasks()
+        && last.numActiveTasks() + last.numFailedTasks() + last.numKilledTasks() == 0;
   }
 }

@@ -237,3 +237,22 @@ class SparkScope:
             if tasks.next():
                 return False
         return True
+
+    def has_lost_tasks(self) -> bool:
+        """Return whether Spark has killed or repeated a task of the block, whose process it does not wait for, or no
+        longer knows.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        tracker, records = self.spark.sparkContext.statusTracker(), self.jspark.sparkContext().statusStore()
+        for job in map(tracker.getJobInfo, tracker.getJobIdsForGroup(self._group)):
+            if job is None:
+                return True
+            for number in job.stageIds:
+                try:
+                    stage = records.lastStageAttempt(number)
+                except Py4JJavaError:  # NoSuchElementException
+                    return True
+                if stage.attemptId() or stage.numFailedTasks() or stage.numKilledTasks():
+                    return True
+        return False

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import contextmanager
-from dataclasses import dataclass
+import re
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -21,9 +22,9 @@ from safewriter.objects.s3 import open_store
 from safewriter.objects.store import StoreError
 from safewriter.snapshots.errors import ManifestPublishError, PublishConflictError
 from safewriter.snapshots.settle.leftovers import BuildId, published_key
+from safewriter.snapshots.write.gate import gate
 from safewriter.snapshots.write.publish import Publisher
-from safewriter.snapshots.write.session import SnapshotSession
-from safewriter.tables.spark import SparkScope
+from safewriter.snapshots.write.session import BuildScope, SnapshotSession
 from safewriter.writer import SafeWriter
 
 if TYPE_CHECKING:
@@ -35,10 +36,13 @@ if TYPE_CHECKING:
     from safewriter.snapshots.config import WriteConfig
     from safewriter.snapshots.format.current import ManifestAt
     from safewriter.snapshots.format.manifest import Manifest
+    from safewriter.snapshots.write.gate import Gate
 
 __all__ = ["BuildAttempt", "begin"]
 
 _log = logging.getLogger(__name__)
+_LOCAL: Final = re.compile(r"local(\[.*\])?", re.DOTALL)
+"""The masters whose tasks run on the driver's machine; `local-cluster[…]` is none."""
 _QUIET_S: Final = 10.0
 """How long to wait for losing or cancelled tasks to end, before deleting their objects."""
 
@@ -47,27 +51,36 @@ _QUIET_S: Final = 10.0
 class BuildAttempt:
     """`publish` makes a manifest current and returns its URL. `current`: the manifest that was current when the attempt
     began; `publish` raises `PublishConflictError` unless it still is. `earlier`: the manifest that an earlier attempt
-    of this run has published; then there is nothing to build.
+    of this run has published; then there is nothing to build. `gate`: the path of the tasks' gate, if they run here.
     """
 
     names: BuildId
     publish: Callable[[Manifest], str]
     current: ManifestAt | None = None
     earlier: str | None = None
+    gate: str | None = None
 
 
 @contextmanager
 def begin(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterator[BuildAttempt]:
     """Begin a build, and remove its leftovers at the end of the block. `step` distinguishes the builds of a run."""
     in_block = _guarded if os.environ.get("SW_CHECKPOINT_BUCKET") else _alone
-    with in_block(spark, config, step) as attempt:
-        yield attempt
+    local_root = str(config.output.local_root or "")
+    runs_here = _LOCAL.fullmatch(str(spark.sparkContext.master)) is not None
+    with (
+        gate(local_root) if runs_here else nullcontext() as tasks_gate,
+        in_block(spark, config, step, tasks_gate) as attempt,
+    ):
+        yield attempt if tasks_gate is None else replace(attempt, gate=str(tasks_gate.path))
 
 
 @contextmanager
-def _guarded(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterator[BuildAttempt]:
+def _guarded(
+    spark: SparkSession, config: WriteConfig, step: str | None, tasks_gate: Gate | None
+) -> Iterator[BuildAttempt]:
     turn = turn_of_this_thread()
-    session = SnapshotSession(spark, config.s3_prefix, _build_id(config), None if turn is None else turn.token)
+    token = None if turn is None else turn.token
+    session = SnapshotSession(spark, config.s3_prefix, _build_id(config), token, tasks_gate)
     guarded = Block.of(spark, config.s3_prefix, format="snapshot", step=step, open_session=lambda *_: session)
     with SafeWriter.around(spark, guarded) as block:
         if block.already_committed and block.checkpoint is not None:
@@ -85,7 +98,12 @@ def _guarded(spark: SparkSession, config: WriteConfig, step: str | None) -> Iter
 
 
 @contextmanager
-def _alone(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterator[BuildAttempt]:  # noqa: ARG001 - as above
+def _alone(
+    spark: SparkSession,
+    config: WriteConfig,
+    step: str | None,  # noqa: ARG001 - as above
+    tasks_gate: Gate | None,
+) -> Iterator[BuildAttempt]:
     publisher = Publisher(open_store(config.location))
     names = _build_id(config)
     turn = turn_of_this_thread()
@@ -93,7 +111,7 @@ def _alone(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterat
         turn.check()
     token = None if turn is None else turn.token
     base = publisher.base(token)
-    scope = SparkScope(spark, config.s3_prefix)
+    scope = BuildScope(spark, config.s3_prefix, tasks_gate)
     scope.begin_group(f"snapshot-{names.build}")
     sent: list[Manifest] = []
 
@@ -110,6 +128,7 @@ def _alone(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterat
         yield BuildAttempt(names, publish, base.manifest)
     except BaseException as error:
         if not sent or isinstance(error, PublishConflictError | ManifestPublishError):
+            scope.shut("the build has failed")
             scope.cancel()
             scope.wait_until_quiet(_QUIET_S)
             _tidy(publisher.store, names, None)

@@ -178,6 +178,7 @@ def _build(
                 config.last_by,
                 limits,
                 config.adapter_factory,
+                attempt.gate,
                 is_incremental=config.incremental,
             )
             job = job.compared(df, earlier_shards(config, attempt.current))

@@ -53,7 +53,8 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class BuildJob:
-    """The parameters of all tasks; Spark sends it to the executors. `first_attempt`: the number of earlier jobs.
+    """The parameters of all tasks; Spark sends it to the executors. `gate`: its path, if the tasks run on the driver's
+    machine. `first_attempt`: the number of earlier jobs.
     `is_incremental`: the rows have digests. `comparison`: which shards need not be written.
     """
 
@@ -65,6 +66,7 @@ class BuildJob:
     last_by: str | None = None
     limits: RateLimits = field(default_factory=RateLimits)
     adapter_factory: AdapterFactory | None = None
+    gate: str | None = None
     first_attempt: int = 0
     is_incremental: bool = False
     comparison: Comparison = NOTHING
@@ -181,6 +183,7 @@ class BuildJob:
             uploader,
             limiter,
             self.adapter_factory,
+            self.gate,
         )
 
     def _checked(self, results: list[Row], rows_read: int, rule: DigestRule | None = None) -> tuple[Shard, ...]:

@@ -1,7 +1,8 @@
-"""The Spark side of a guarded build: it writes shards to unreferenced paths, and `success()` publishes them."""
+"""The Spark side of a build: it writes shards to unreferenced paths. `success()` publishes those of a guarded one."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
     from safewriter.errors import SafeWriterError
     from safewriter.snapshots.format.manifest import Manifest
     from safewriter.snapshots.settle.leftovers import BuildId
+    from safewriter.snapshots.write.gate import Gate
     from safewriter.tables.session import BlockReport, Opening
 
-__all__ = ["PublicationState", "SnapshotSession"]
+__all__ = ["BuildScope", "PublicationState", "SnapshotSession"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,34 @@ class PublicationState:
         return None
 
 
-class SnapshotSession(SparkScope):
-    """One guarded build below one prefix. `token`: the token of its turn, if any."""
+class BuildScope(SparkScope):
+    """The session of one build below one prefix. `gate`: None if its tasks run on other machines."""
 
-    def __init__(self, spark: SparkSession, table: str, names: BuildId, token: int | None) -> None:
+    def __init__(self, spark: SparkSession, table: str, gate: Gate | None) -> None:
         super().__init__(spark, table)
+        self._gate = gate
+
+    def shut(self, reason: str) -> None:  # noqa: ARG002 - of the protocol
+        """Let no task begin an upload any more."""
+        if self._gate is not None:
+            self._gate.shut()
+
+    def wait_until_quiet(self, patience_s: float) -> bool:
+        """Wait until no task uploads any more, behind `shut`; return False if `patience_s` passed first, or if a task
+        that Spark has killed or repeated on another machine may still do so.
+        """
+        until_s = time.monotonic() + patience_s
+        is_quiet = super().wait_until_quiet(patience_s)
+        if self._gate is None:
+            return is_quiet and not self.has_lost_tasks()
+        return self._gate.wait_until_empty(until_s - time.monotonic()) and is_quiet
+
+
+class SnapshotSession(BuildScope):
+    """The session of a guarded build. `token`: the token of its turn, if any."""
+
+    def __init__(self, spark: SparkSession, table: str, names: BuildId, token: int | None, gate: Gate | None) -> None:
+        super().__init__(spark, table, gate)
         self.publisher = Publisher(open_store(canonical_table(table)))
         self.names, self._token = names, token
         self._base = Base(None, None)
@@ -108,9 +133,6 @@ class SnapshotSession(SparkScope):
     def report(self) -> PublicationState:
         """Return whether the publication was sent, and answered."""
         return PublicationState(passed=self._sent, answered=self._answered)
-
-    def shut(self, reason: str) -> None:
-        """Do nothing: a build's only statement is a job, which is cancelled."""
 
     def may_have_left_files(self, report: BlockReport) -> bool:  # noqa: ARG002 - as above
         """Return True: repeated or speculative tasks may have left shards that no result names."""

@@ -2,7 +2,7 @@
 
 The rows are sorted by shard and key. A complete shard is uploaded below a path that no other attempt of the task has,
 so a killed, a speculative or a repeated task never writes to another one's objects. A failing task uploads nothing
-more; no manifest names its uploads.
+more, nor does a killed one on the driver's machine, once the gate is shut; no manifest names their uploads.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from safewriter.entropy import unique_id
 from safewriter.snapshots.errors import ShardWriteError
 from safewriter.snapshots.write.duplicates import Distinct
 from safewriter.snapshots.write.folders import task_folder
+from safewriter.snapshots.write.gate import entered
 from safewriter.snapshots.write.limits import RateLimits
 from safewriter.snapshots.write.sinks import AdapterSink, SqliteSink
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     import numpy as np
@@ -90,7 +91,7 @@ class _Open:
 
 @dataclass(slots=True)
 class ShardTask:
-    """Writes the shards of one partition. `local_root` is that of `task_folder`."""
+    """Writes the shards of one partition. `local_root` is that of `task_folder`, `gate` the path of `entered`."""
 
     task: TaskId
     paths: Paths
@@ -100,13 +101,15 @@ class ShardTask:
     uploader: Uploader
     limiter: Limiter = field(default_factory=RateLimits().limiter)
     adapter_factory: AdapterFactory | None = None
+    gate: str | None = None
     _folder: Path = field(init=False)
+    _check_gate: Callable[[], None] = field(init=False)
     _open: _Open | None = None
     _count: int = 0
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a result for each shard, and one for the task."""
-        with task_folder(self.local_root) as self._folder:
+        with entered(self.gate) as self._check_gate, task_folder(self.local_root) as self._folder:
             try:
                 for batch in batches:
                     for run in self.rows.runs(batch):
@@ -137,6 +140,7 @@ class ShardTask:
             if shard.sink is None:
                 shard.sink = self._sink(shard)
             for keys, values in self.limiter.allowed(distinct):
+                self._check_gate()
                 shard.sink.add(keys, values)
                 shard.kept += len(keys)
         shard.first = run.keys[0] if shard.first is None else shard.first
@@ -152,6 +156,7 @@ class ShardTask:
         if shard.sink is None:
             raise AssertionError  # for the type checker
         with _naming(shard):
+            self._check_gate()
             stored = shard.sink.finish()
         self._open = None
         return {

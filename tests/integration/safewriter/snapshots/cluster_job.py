@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROWS = 20_000
+# PySpark's native library of Netty does not belong to the Netty that takes the place of PySpark's.
+JAVA = f"{SHORT_LIVED} -Dio.netty.transport.noNative=true"
 SHARDS = 6
 
 
@@ -39,7 +41,8 @@ def main() -> None:
     settings = {
         "spark.executor.memory": "700m",
         "spark.executorEnv.PYTHONPATH": str(ROOT),
-        "spark.executor.extraJavaOptions": SHORT_LIVED,
+        "spark.driver.extraJavaOptions": JAVA,
+        "spark.executor.extraJavaOptions": JAVA,
         "spark.speculation": "true",
         "spark.speculation.interval": "100ms",
         "spark.speculation.multiplier": "1.1",

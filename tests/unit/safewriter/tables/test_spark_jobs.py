@@ -84,3 +84,41 @@ def test_a_block_is_quiet_once_no_job_of_it_and_no_task_at_all_runs(
     clock = iter(range(1000))
     monkeypatch.setattr("safewriter.tables.spark.time", SimpleNamespace(monotonic=lambda: next(clock), sleep=id))
     assert Running(looks).scope().wait_until_quiet(10) is quiet
+
+
+class Stage(SimpleNamespace):
+    """Spark's record of a stage, as Java has it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda: self.__dict__.get(f"{name}_", 0)
+
+
+@pytest.mark.parametrize(
+    ("stages", "has_lost"),
+    [
+        ([], False),
+        ([Stage(), Stage()], False),
+        ([Stage(), Stage(numKilledTasks_=1)], True),
+        ([Stage(numFailedTasks_=1), Stage()], True),
+        ([Stage(attemptId_=1)], True),
+        ([None, Stage()], True),
+        (None, True),
+    ],
+)
+def test_a_task_that_was_killed_or_repeated_is_told_as_is_a_record_that_is_gone(
+    stages: list[Any] | None, *, has_lost: bool
+) -> None:
+    """Spark drops the records of jobs and stages behind many others."""
+    found = scope({}, {})
+    python: Any = found.spark.sparkContext
+    job = None if stages is None else SimpleNamespace(stageIds=range(len(stages)))
+    python.statusTracker = lambda: SimpleNamespace(getJobIdsForGroup=lambda _: (7,), getJobInfo=lambda _: job)
+
+    def last(number: int) -> Any:
+        if stages is None or stages[number] is None:
+            raise Py4JJavaError("NoSuchElementException", SimpleNamespace(_target_id="o1", _gateway_client=None))
+        return stages[number]
+
+    found.jspark.sparkContext = lambda: SimpleNamespace(statusStore=lambda: SimpleNamespace(lastStageAttempt=last))
+    found._group = "safewriter-1"
+    assert found.has_lost_tasks() is has_lost

@@ -1,4 +1,6 @@
-"""The session of a guarded build publishes its snapshot at most once, in its turn and before its deadline."""
+"""The session of a guarded build publishes its snapshot at most once, in its turn and before its deadline, and knows
+when its tasks have ended.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,14 @@ from safewriter.snapshots.errors import ManifestPublishError, PublishConflictErr
 from safewriter.snapshots.format.current import CURRENT, ManifestAt
 from safewriter.snapshots.settle.leftovers import BuildId
 from safewriter.snapshots.settle.table import DECIDED_MS, name_of
+from safewriter.snapshots.write.gate import entered, gate
 from safewriter.snapshots.write.publish import Publisher
-from safewriter.snapshots.write.session import SnapshotSession
+from safewriter.snapshots.write.session import BuildScope, SnapshotSession
 from tests.unit.safewriter.snapshots.bench import WHOLE_MS, Bench
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from safewriter.record.checkpoints import HeldCheckpoint
 
 
@@ -44,7 +49,7 @@ def made(bench: Bench, monkeypatch: pytest.MonkeyPatch, token: int | None = None
     monkeypatch.setattr("safewriter.tables.spark.SparkScope.begin_group", lambda _, name: bench.groups.append(name))
     monkeypatch.setattr("safewriter.snapshots.write.session.open_store", lambda _: bench.lake)
     spark: Any = None
-    session = SnapshotSession(spark, "s3://lake/kv", BuildId.draw("run", "shards", "runs", bench.now()), token)
+    session = SnapshotSession(spark, "s3://lake/kv", BuildId.draw("run", "shards", "runs", bench.now()), token, None)
     session.publisher = Publisher(bench.lake, sleep=lambda _: None)
     return session
 
@@ -234,3 +239,41 @@ def test_a_session_says_whether_the_pointer_names_the_write(bench: Bench, monkey
     session.state()
     assert session.named_since(bench.write.key) == 0
     assert session.named_since("sw-" + "f" * 32) is None
+
+
+# -- the end of a build's tasks ----------------------------------------------------------------------------------------
+
+
+def scope_of(monkeypatch: pytest.MonkeyPatch, gate: Any, *, is_quiet: bool = True, has_lost: bool) -> BuildScope:
+    """Return the scope of a build of which Spark says this."""
+    monkeypatch.setattr("safewriter.tables.spark.SparkScope.__init__", lambda *_: None)
+    monkeypatch.setattr("safewriter.tables.spark.SparkScope.wait_until_quiet", lambda *_: is_quiet)
+    monkeypatch.setattr("safewriter.tables.spark.SparkScope.has_lost_tasks", lambda *_: has_lost)
+    unused: Any = None
+    return BuildScope(unused, "s3://lake/kv", gate)
+
+
+@pytest.mark.parametrize("has_lost", [True, False])
+@pytest.mark.parametrize("is_quiet", [True, False])
+def test_on_other_machines_a_task_that_did_not_end_well_may_still_upload(
+    monkeypatch: pytest.MonkeyPatch, *, is_quiet: bool, has_lost: bool
+) -> None:
+    """Spark does not wait for its process, and nothing tells when that ends."""
+    scope = scope_of(monkeypatch, None, is_quiet=is_quiet, has_lost=has_lost)
+    scope.shut("the build has failed")
+    assert scope.wait_until_quiet(0) is (is_quiet and not has_lost)
+
+
+@pytest.mark.parametrize("is_quiet", [True, False])
+def test_on_this_machine_the_gate_tells_whether_a_task_uploads(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, is_quiet: bool
+) -> None:
+    """However many tasks Spark has killed; a job that still runs may begin more of them."""
+    with gate(str(tmp_path)) as opened:
+        scope = scope_of(monkeypatch, opened, is_quiet=is_quiet, has_lost=True)
+        with entered(str(opened.path)) as check:
+            scope.shut("the build has failed")
+            assert not scope.wait_until_quiet(0)
+            with pytest.raises(RuntimeError):
+                check()
+        assert scope.wait_until_quiet(0) is is_quiet

@@ -17,6 +17,7 @@ from safewriter.snapshots.format.shard_file import ShardFile, sha256_of
 from safewriter.snapshots.routing.hashing import digest
 from safewriter.snapshots.routing.routing import HashRouting
 from safewriter.snapshots.write.columns import KEY, SHARD, VALUE
+from safewriter.snapshots.write.gate import gate
 from safewriter.snapshots.write.limits import RateLimits
 from safewriter.snapshots.write.paths import Paths
 from safewriter.snapshots.write.rows import RowFormat
@@ -247,3 +248,42 @@ def test_a_task_keeps_its_rate_limits(tmp_path: Path) -> None:
     *_, whole = (row for result in limited.run(batches(list(range(500)))) for row in result.to_pylist())
     assert sum(naps) == pytest.approx(249.0)
     assert whole["waited_ms"] == 249_000
+
+
+@pytest.mark.parametrize("shut_behind", [1, 2, 3])
+def test_a_task_behind_a_shut_gate_ends_at_its_next_row(tmp_path: Path, shut_behind: int) -> None:
+    """Its process may outlive its build, and the driver waits for it."""
+    uploads = Uploads()
+    with gate(str(tmp_path / "driver")) as opened:
+
+        def until_shut() -> Iterator[pa.RecordBatch]:
+            for number, batch in enumerate(batches([*range(200)], size=20)):
+                assert number <= shut_behind
+                if number == shut_behind:
+                    opened.shut()
+                    uploaded.update(uploads.files)
+                yield batch
+
+        uploaded: dict[str, Any] = {}
+        one = task(uploads, tmp_path)
+        one.gate = str(opened.path)
+        with pytest.raises(ShardWriteError, match="the build is over"):
+            list(one.run(until_shut()))
+        assert uploads.files == uploaded
+        assert opened.wait_until_empty(0)
+
+
+def test_a_shard_whose_rows_end_behind_a_shut_gate_is_not_uploaded(tmp_path: Path) -> None:
+    """Spark has cut the rows off, which looks like their end."""
+    uploads = Uploads()
+    with gate(str(tmp_path / "driver")) as opened:
+
+        def cut_off() -> Iterator[pa.RecordBatch]:
+            yield from batches([1, 2, 3])
+            opened.shut()
+
+        one = task(uploads, tmp_path)
+        one.gate = str(opened.path)
+        with pytest.raises(ShardWriteError, match="the build is over"):
+            list(one.run(cut_off()))
+        assert len(uploads.files) < len({digest(key) % 4 for key in (1, 2, 3)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from aws_cdk import Aws, Duration
@@ -20,17 +21,26 @@ if TYPE_CHECKING:
 _NAMESPACE: Final = "SoAL"
 _PERIOD: Final = Duration.minutes(5)
 _SWEEPS_MISSED: Final = 4
+_EXPLAINED_MINUTES: Final = 3
+"""How long the alarm of a deployment waits for the word that an error was a caller's mistake. CodeDeploy's shortest
+strategy moves all runs after five minutes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Raise when `metric` is at least `threshold` (`below`: less, or missing)."""
+    """Raise when `metric` is at least `threshold` (`below`: less, or missing) in `breaching` of the last `periods`."""
 
     name: str
     says: str
     metric: cloudwatch.IMetric
     threshold: float = 1
     below: bool = False
+    periods: int = 1
+    breaching: int | None = None
+    """All of them if None."""
+    version: str | None = None
+    """Of the function, if the alarm is about one version of it: the next one gets another alarm."""
 
 
 def own_metric(name: str, statistic: str = "Sum", period: Duration = _PERIOD) -> cloudwatch.Metric:
@@ -155,12 +165,22 @@ def _depth(queue: sqs.IQueue) -> cloudwatch.Metric:
     return queue.metric_approximate_number_of_messages_visible(statistic="Maximum", period=_PERIOD)
 
 
-def deployment_rule(alias: lambda_.Alias) -> Rule:
+def deployment_rule(config: Config, alias: lambda_.Alias) -> Rule:
     """Return the alarm that reverts a gradual deployment: Lambda's errors of the new version minus the usage errors.
 
     Without the subtraction one bad event would roll back any deployment. A handler that was killed, or did not start,
     reports no usage error, so such a run counts.
 
+    The two counts reach CloudWatch separately, so a usage error that is not there yet does not mean that there is none.
+    The sum of what is left must therefore stand for some minutes. A usage error that comes meanwhile takes it back,
+    also one dated a minute later: between the two dates may lie a cold start. Lambda dates an error at the run's begin,
+    so the error of a run longer than these minutes gets no such wait, and the alarm looks back over the longest run.
+
+    AWS advises against RUNNING_SUM in alarms, since CloudWatch reads more minutes than the alarm names. Here those only
+    bring older errors of the same version, which count as well.
+
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html
+    https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/automating-updates-to-serverless-apps.html
     """
     name = alias.lambda_.function_name
@@ -184,9 +204,16 @@ def deployment_rule(alias: lambda_.Alias) -> Rule:
         period=Duration.minutes(1),
     )
     failures = cloudwatch.MathExpression(
-        expression="errors - FILL(usage, 0)",
+        expression="RUNNING_SUM(FILL(errors, 0) - FILL(usage, 0))",
         label="failures of the new version",
         period=Duration.minutes(1),
         using_metrics={"errors": errors, "usage": usage_errors},
     )
-    return Rule("NewVersionFails", "A run of the version that is being deployed has failed", failures)
+    return Rule(
+        "NewVersionFails",
+        "A run of the version that is being deployed has failed",
+        failures,
+        periods=ceil(config.timeout_s / 60) + _EXPLAINED_MINUTES,
+        breaching=_EXPLAINED_MINUTES,
+        version=alias.version.version,
+    )

@@ -36,11 +36,15 @@ class Alarms(Construct):
         alarm = cloudwatch.Alarm(
             self,
             rule.name,
+            # An alarm that is only changed keeps its state: ringing for one version, it would end the next one's
+            # deployment. https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
+            alarm_name=None if rule.version is None else f"{Aws.STACK_NAME}-{rule.name}-{rule.version}",
             alarm_description=f"{rule.says}. docs/guides/runbook.md: {rule.name}",
             comparison_operator=operators.LESS_THAN_THRESHOLD
             if rule.below
             else operators.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            evaluation_periods=1,
+            evaluation_periods=rule.periods,
+            datapoints_to_alarm=rule.breaching,
             metric=rule.metric,
             threshold=rule.threshold,
             treat_missing_data=treatment.BREACHING if rule.below else treatment.NOT_BREACHING,

@@ -166,7 +166,7 @@ class SoalStack(Stack):
                 *sweeper_rules(config, sweeper),
                 *queue_rules(config, failures, self._undelivered, self._triggers.queue),
                 *(() if redrive is None else redrive_rules(redrive.function, redrive.parked)),
-                *(() if config.gradual_deployment is None else (deployment_rule(job.alias),)),
+                *(() if config.gradual_deployment is None else (deployment_rule(config, job.alias),)),
             ],
             email=config.alarm_email,
             key=self._key,

@@ -19,7 +19,7 @@ from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Failure, Problem
 from soal.local.names import spark_settings
 from soal.options import DryRun
 from soal.recovery import Recoverer, marked_keys, recovered_view
-from soal.runs.ledger import Ledger
+from soal.runs.ledger import MAY_BE_OF_RUN, Ledger, remarks
 from soal.s3_command import Call, s3_command
 
 if TYPE_CHECKING:
@@ -50,11 +50,20 @@ def recover(
     """Settle the open writes of dead runs, and clean up after them. Needs no Spark, and leaves live runs alone.
 
     Without --run it covers all writes with a marker. Exit codes: 0 all are settled, 1 a write could not be settled or
-    read, 75 a run is still alive.
+    read, or a document that may be of the --run could not be read, 75 a run is still alive.
     """
     ledger = Ledger(call.checkpoints(), epoch_ms)
-    keys = _keys(ledger, run, write)
+    keys, unread = _keys(ledger, run, write)
+    for remark in remarks(unread, MAY_BE_OF_RUN):
+        call.out.remark(remark)
+    if not keys and run is not None:
+        raise _no_write(run, write, unread)
     if verdict is not None:
+        if unread:
+            raise Problem(
+                "--verdict without --write is for a run whose documents can all be read",
+                todo=f"name the write with --write; its key is in: soal runs show {run}",
+            )
         _by_hand(ledger, keys, verdict, reason, dry_run=dry_run)
     recoverer = _recoverer(ledger, call.target, limit_s)
     recovered = recoverer.settle_all(keys, dry_run=dry_run)
@@ -63,22 +72,31 @@ def recover(
         recoverer.forget_leases()
     if dry_run:
         call.out.remark("nothing was changed")
-    if code := _exit_code(recovered):
+    if code := EXIT_FAILED if unread else _exit_code(recovered):
         raise typer.Exit(code)
 
 
-def _keys(ledger: Ledger, run: str | None, write: str | None) -> tuple[str, ...]:
-    if run is None and write is None:
-        return marked_keys(ledger.store)
+def _keys(ledger: Ledger, run: str | None, write: str | None) -> tuple[tuple[str, ...], list[str]]:
+    """Return the keys of the writes, and the URIs of unreadable documents that may hide another one of the run."""
     if run is None:
-        return (str(write),)
-    keys = tuple(entry.write_key for entry in ledger.writes(run) if write in (None, entry.write_key))
-    if not keys:
-        raise Failure(
-            f"run {run!r} has no {'such ' if write else ''}guarded write",
-            todo="see the runs with: soal runs list",
+        return (marked_keys(ledger.store) if write is None else (write,)), []
+    found, unread = ledger.writes(run)
+    keys = tuple(entry.write_key for entry in found)
+    if write is None:
+        return keys, unread
+    return (write,) if write in keys or ledger.checkpoints.uri(write) in unread else (), []
+
+
+def _no_write(run: str, write: str | None, unread: list[str]) -> Problem:
+    if unread:
+        return Failure(
+            f"no document or marker that can be read is of run {run!r}",
+            todo="restore an earlier version of what cannot be read; the bucket keeps it for some days",
         )
-    return keys
+    return Failure(
+        f"run {run!r} has no {'such ' if write else ''}guarded write",
+        todo="see the runs with: soal runs list",
+    )
 
 
 def _by_hand(ledger: Ledger, keys: tuple[str, ...], verdict: Verdict, reason: str, *, dry_run: bool) -> None:

@@ -12,20 +12,25 @@ import typer
 from handler.outcome.state import State
 from safewriter.deadline import epoch_ms
 from safewriter.record.document import Status
+from safewriter.record.liveness import is_over
 from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Failure, Problem
 from soal.options import RunKey
 from soal.runs.cost import costs_of
 from soal.runs.history import HistoryServer
-from soal.runs.ledger import Ledger
+from soal.runs.ledger import MAY_BE_OF_RUN, Ledger, remarks
+from soal.runs.run import why_of
 from soal.runs.views import applications_view, costs_view, event_view, run_view, runs_view
 from soal.runs.watching import Watcher
 from soal.s3_command import Call, s3_command
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from handler.runs.record import RunRecord
+    from soal.runs.cost import Attempt
+    from soal.runs.run import RunView
 
 _POLL_S: Final = 1.0
-_UNREAD_MAX: Final = 20
 _ENDS: Final = ("SUCCESS", "SKIPPED", "CANCELLED")
 """The states after which no attempt follows."""
 
@@ -64,13 +69,10 @@ def show_all(
     state: States = None,
     limit: Annotated[int, typer.Option(min=0, help="Show at most this many runs, newest first; 0 shows all.")] = 50,
 ) -> None:
-    """List runs, newest first: state, why, how long, verdicts and rows."""
+    """List runs, newest first: state, why, how long, verdicts and rows. With --state it reads all runs."""
     listing = _ledger(call).runs(limit, frozenset(state or ()))
     call.out.show(runs_view(listing.runs))
-    for uri in listing.unread[:_UNREAD_MAX]:
-        call.out.remark(f"{uri} is damaged, or of a version that this soal does not know; it is left out")
-    if (rest := len(listing.unread) - _UNREAD_MAX) > 0:
-        call.out.remark(f"{rest} more documents are left out for the same reason")
+    _name(call, listing.unread, "is damaged, or of a version that this soal does not know; it is left out")
     if not listing.is_whole:
         call.out.remark("older runs are not shown; --limit 0 shows all")
 
@@ -80,10 +82,10 @@ def show_all(
 def show(call: Call, run_key: RunKey) -> None:
     """Show one run with all its writes; exit code 1 if the run is unknown."""
     ledger = _ledger(call)
-    run = ledger.run(run_key)
+    run, unread = ledger.run(run_key)
+    _show(call, run, unread, None if run is None else ledger.last_attempt(run))
     if run is None:
-        raise _unknown(run_key)
-    call.out.show(run_view(run, ledger.last_attempt(run)))
+        raise _unknown(run_key, unread)
 
 
 @app.command()
@@ -101,8 +103,7 @@ def cost(
     since = datetime.now(UTC) - timedelta(days=days)
     attempts, unread = _ledger(call).attempts(since)
     call.out.show(costs_view(costs_of(attempts, unread, since=since, architecture=architecture)))
-    for uri in unread[:_UNREAD_MAX]:
-        call.out.remark(f"{uri} is no result that this soal can read; it is left out")
+    _name(call, unread, "is no result that this soal can read; it is left out")
 
 
 @app.command()
@@ -118,8 +119,7 @@ def ui(
     server = HistoryServer.find(call.home, port)
     with server.on(call.checkpoints(), run_key) as served:
         call.out.show(applications_view(served.applications))
-        for uri in served.unread[:_UNREAD_MAX]:
-            call.out.remark(f"{uri} is no event log that Spark's history server can read; it is left out")
+        _name(call, served.unread, "is no event log that Spark's history server can read; it is left out")
         call.out.remark("Ctrl-C ends the history server")
         with suppress(KeyboardInterrupt):
             served.process.wait()
@@ -153,9 +153,9 @@ def cancel(
     wait_s: Annotated[float, typer.Option(min=0, help="How long to wait for its end.")] = 60.0,
 ) -> None:
     """Cancel a run: its handler stops the job and settles its open writes. A durable execution makes no further
-    attempt; if it is waiting, it ends as soon as the wait is over.
+    attempt; if it is waiting, it ends as soon as the wait is over. A handler without a sign of life is asked, too.
 
-    Exit codes: 0 cancelled, 1 it had ended before or ended otherwise, 75 it has not ended yet.
+    Exit codes: 0 cancelled, 1 it had ended before or ended otherwise, or its time is over, 75 it has not ended yet.
     """
     ledger = _ledger(call)
     stored = ledger.records.read(run_key)
@@ -167,18 +167,23 @@ def cancel(
             f"run {run_key!r} has ended as {record.state}",
             todo="there is nothing to cancel; see: soal runs show",
         )
-    if stored.sighting.is_dead and record.execution is None:
+    sighting = stored.sighting
+    # A handler may live on after a missed beat; only its deadline and the grace tell that no process of it is left.
+    if is_over(sighting.end_ms, sighting.now) and record.execution is None:
         raise Failure(
-            f"the handler of run {run_key!r} is dead; no process of the run is left to cancel",
+            f"the handler of run {run_key!r} is dead: {why_of(sighting)}; no process of the run is left to cancel",
             todo=f"settle its writes with: soal recover --run {run_key}",
         )
     ledger.records.request_cancel(record, reason)
     whom = f"attempt {record.attempt}" if record.execution is None else f"the durable execution {record.execution}"
     call.out.remark(f"asked the handler of {whom} to end run {run_key!r}")
+    if record.state == "RUNNING" and sighting.is_dead:
+        call.out.remark(
+            f"attempt {record.attempt}: {why_of(sighting)}. If its handler lives, it ends with its next beat; if not,"
+            f" settle the run's writes with: soal recover --run {run_key}"
+        )
     state = _wait_for_end(ledger, run_key, record, wait_s)
-    run = ledger.run(run_key)
-    if run is not None:
-        call.out.show(run_view(run))
+    _show(call, *ledger.run(run_key))
     if state is None:
         call.out.remark("it has not ended yet; see: soal runs show")
         raise typer.Exit(EXIT_TRY_AGAIN)
@@ -209,5 +214,22 @@ def _ledger(call: Call) -> Ledger:
     return Ledger(call.checkpoints(), epoch_ms)
 
 
-def _unknown(run_key: str) -> Problem:
+def _show(call: Call, run: RunView | None, unread: Sequence[str], last: Attempt | None = None) -> None:
+    """Show a run, and name the documents that may hide more writes of it."""
+    if run is not None:
+        call.out.show(run_view(run, last, is_whole=not unread))
+    _name(call, unread, MAY_BE_OF_RUN)
+
+
+def _name(call: Call, unread: Sequence[str], what: str) -> None:
+    for remark in remarks(unread, what):
+        call.out.remark(remark)
+
+
+def _unknown(run_key: str, unread: Sequence[str] = ()) -> Problem:
+    if unread:
+        return Failure(
+            f"no record, document or marker that can be read is of run {run_key!r}",
+            todo="restore an earlier version of what cannot be read; the bucket keeps it for some days",
+        )
     return Failure(f"nothing is known of a run {run_key!r}", todo="see the run keys with: soal runs list")

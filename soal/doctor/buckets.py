@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from botocore.exceptions import BotoCoreError, ClientError
 
 from safewriter.record.checkpoints import FINISHED
-from soal.doctor.deployed import command
+from soal.doctor.deployed import command, not_examined
 from soal.doctor.finding import Finding, finding
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ _PRECONDITION_FAILED: Final = 412
 def examine_checkpoints(
     client: Any,  # noqa: ANN401 - a boto3 client
     location: Location,
-    replay_days: int,
+    replay_days: int | None,
     run_s: int,
 ) -> Iterator[Finding]:
     """Examine the checkpoint bucket's lifecycle, versions and open writes.
 
-    `replay_days`: how many days after its first delivery a queue can deliver an event again. `run_s`: how long a run
-    lives at most.
+    `replay_days`: how many days after its first delivery a queue can deliver an event again, None if not known.
+    `run_s`: how long a run lives at most.
     """
     bucket, prefix = location.bucket, f"{location.key.rstrip('/')}/" if location.key else ""
     rules = _rules(client, bucket)
@@ -69,28 +69,7 @@ def examine_checkpoints(
         folder: _days(rules, f"{prefix}{folder}/", _TAG if folder in _OF_WRITES else {})
         for folder in (*_OF_WRITES, *_RECORDS)
     }
-    short = {folder: days for folder, days in days_of.items() if days is not None and days <= replay_days}
-    if short:
-        detail = (
-            f"{', '.join(short)}/ live for {min(short.values())} days, but an event can be delivered again for"
-            f" {replay_days}: its run would be forgotten by then, and its batch written twice"
-        )
-        remedy = _change(bucket, f"give {', '.join(short)}/ an expiration of more than {replay_days} days")
-        yield Finding("retention", "fail", detail, remedy)
-    elif None in days_of.values():
-        detail = "documents never expire, so the bucket only grows"
-        lasting = ", ".join(folder for folder, days in days_of.items() if days is None)
-        remedy = _change(
-            bucket,
-            f"let {lasting}/ expire after {replay_days + 1} days or more; of {', '.join(_OF_WRITES)}/ only objects with"
-            f" the tag {FINISHED}",
-        )
-        yield Finding("retention", "warn", detail, remedy)
-    else:
-        least = min(days for days in days_of.values() if days is not None)
-        yield Finding(
-            "retention", "ok", f"documents live for {least} days, events can come again for {replay_days} at most"
-        )
+    yield _retention(bucket, days_of, replay_days)
     if client.get_bucket_versioning(Bucket=bucket).get("Status") != "Enabled":
         remedy = command("s3api", "put-bucket-versioning", bucket=bucket, versioning_configuration="Status=Enabled")
         yield Finding("versions", "warn", "a document overwritten or deleted by mistake is lost", remedy)
@@ -112,6 +91,34 @@ def examine_entry_point(client: Any, script: Location | None) -> Iterator[Findin
         yield Finding("script", "fail", f"{script} does not exist", f"aws s3 cp YOUR_SCRIPT.py {script}")
         return
     yield Finding("script", "ok", f"{script} exists")
+
+
+def _retention(bucket: str, days_of: Mapping[str, int | None], replay_days: int | None) -> Finding:
+    """Compare after how many days the documents of each folder expire, None for never, with `replay_days`."""
+    if replay_days is None:
+        why = "for how long an event can be delivered again is not known"
+        return not_examined("retention", why, "mend what the findings on alias, events and queues say, and try again")
+    short = {folder: days for folder, days in days_of.items() if days is not None and days <= replay_days}
+    if short:
+        detail = (
+            f"{', '.join(short)}/ live for {min(short.values())} days, but an event can be delivered again for"
+            f" {replay_days}: its run would be forgotten by then, and its batch written twice"
+        )
+        remedy = _change(bucket, f"give {', '.join(short)}/ an expiration of more than {replay_days} days")
+        return Finding("retention", "fail", detail, remedy)
+    if None in days_of.values():
+        detail = "documents never expire, so the bucket only grows"
+        lasting = ", ".join(folder for folder, days in days_of.items() if days is None)
+        remedy = _change(
+            bucket,
+            f"let {lasting}/ expire after {replay_days + 1} days or more; of {', '.join(_OF_WRITES)}/ only objects with"
+            f" the tag {FINISHED}",
+        )
+        return Finding("retention", "warn", detail, remedy)
+    least = min(days for days in days_of.values() if days is not None)
+    return Finding(
+        "retention", "ok", f"documents live for {least} days, events can come again for {replay_days} at most"
+    )
 
 
 def _change(bucket: str, change: str) -> str:

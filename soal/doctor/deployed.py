@@ -33,8 +33,10 @@ class DeployedFunction:
     client: Callable[[str], Any]
     configuration: Mapping[str, Any] = field(default_factory=dict)
     code: Mapping[str, Any] = field(default_factory=dict)
-    replay_s: int = 0
-    """For how long after its first delivery Lambda or a queue can deliver an event again."""
+    is_alias_known: bool = True
+    """Whether `name` is what callers invoke. If not, an unknown alias may hold the settings of events and queues."""
+    replay_s: int | None = None
+    """For how long after its first delivery Lambda or a queue can deliver an event again; None if not known."""
     destination: str | None = None
     """The destination of a failed asynchronous event."""
 
@@ -94,9 +96,7 @@ def look_for(
     try:
         return (yield from at())
     except (BotoCoreError, ClientError) as error:
-        yield Finding(
-            name, "warn", f"could not be examined: {error}", "give your own user this permission, and try again"
-        )
+        yield not_examined(name, str(error), "give your own user this permission, and try again")
     except (ResponseParserError, LookupError, TypeError, ValueError, AttributeError) as error:
         detail = f"unknown: an answer that AWS does not document ({error!r})"
         yield Finding(
@@ -105,8 +105,23 @@ def look_for(
     return None
 
 
-def examine_asynchronous(function: DeployedFunction) -> Iterator[Finding]:
-    """Examine how failed asynchronous events are handled. Sets `function.replay_s` and `function.destination`."""
+def not_examined(name: str, why: str, remedy: str) -> Finding:
+    """Return the warning of a check without evidence."""
+    return Finding(name, "warn", f"could not be examined: {why}", remedy)
+
+
+def examine_events(function: DeployedFunction) -> Iterator[Finding]:
+    """Examine where events come from and where failed ones go. Sets `function.replay_s`, if both are known."""
+    if not function.is_alias_known:
+        return
+    asynchronous_s = yield from look_for("asynchronous events", lambda: _asynchronous(function))
+    queues_s = yield from look_for("queues", lambda: _queues(function))
+    if asynchronous_s is not None and queues_s is not None:
+        function.replay_s = max(asynchronous_s, queues_s)
+
+
+def _asynchronous(function: DeployedFunction) -> Generator[Finding, None, int]:
+    """Examine how failed asynchronous events are handled, set `function.destination`; return for how long they come."""
     name, qualifier = split_qualifier(function.name)
     addressed = {"FunctionName": name, **({} if qualifier is None else {"Qualifier": qualifier})}
     config: Mapping[str, Any] | None = None
@@ -121,7 +136,7 @@ def examine_asynchronous(function: DeployedFunction) -> Iterator[Finding]:
     destination = fields.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
     if function.is_durable:  # durable functions have no destinations
         destination = function.configuration.get("DeadLetterConfig", {}).get("TargetArn")
-    function.replay_s = int(age_s)
+    replay_s = int(age_s)
     function.destination = destination
     if function.is_durable and destination is None:
         remedy = f"{function.update('--dead-letter-config TargetArn=QUEUE_ARN')}; {_RIGHT}"
@@ -136,7 +151,7 @@ def examine_asynchronous(function: DeployedFunction) -> Iterator[Finding]:
     else:
         yield Finding("failures", "ok", f"go to {destination}")
         if ":sqs:" in destination:
-            function.replay_s += _retention_s(function, destination)
+            replay_s += _retention_s(function, destination)
     if function.is_durable and retries > 0:
         options = {"function_name": name, **({} if qualifier is None else {"qualifier": qualifier})}
         operation = f"{'put' if config is None else 'update'}-function-event-invoke-config"
@@ -148,10 +163,12 @@ def examine_asynchronous(function: DeployedFunction) -> Iterator[Finding]:
         )
     else:
         yield Finding("retries", "ok", f"{retries}, while an event is younger than {age_s} s")
+    return replay_s
 
 
-def examine_queues(function: DeployedFunction) -> Iterator[Finding]:
-    """Examine each queue or stream from which Lambda invokes the function. Updates `function.replay_s`."""
+def _queues(function: DeployedFunction) -> Generator[Finding, None, int]:
+    """Examine each queue or stream from which Lambda invokes the function; return for how long its messages come."""
+    replay_s = 0
     mappings = function.client("lambda").list_event_source_mappings(FunctionName=function.name)["EventSourceMappings"]
     for mapping in mappings:
         arn = mapping["EventSourceArn"]
@@ -161,7 +178,8 @@ def examine_queues(function: DeployedFunction) -> Iterator[Finding]:
             yield Finding("batch size", "fail", detail, remedy)
         if ":sqs:" in arn:
             yield from _queue(function, arn)
-            function.replay_s = max(function.replay_s, 2 * _retention_s(function, arn))
+            replay_s = max(replay_s, 2 * _retention_s(function, arn))
+    return replay_s
 
 
 def _queue(function: DeployedFunction, arn: str) -> Iterator[Finding]:

@@ -16,10 +16,10 @@ from soal.doctor.buckets import examine_checkpoints, examine_entry_point, examin
 from soal.doctor.deployed import (
     DeployedFunction,
     command,
-    examine_asynchronous,
-    examine_queues,
+    examine_events,
     look,
     look_for,
+    not_examined,
     split_qualifier,
 )
 from soal.doctor.finding import Finding, finding
@@ -61,8 +61,7 @@ def examine_function(name: str, client: Callable[[str], Any], tables: Sequence[L
     yield from look("image", lambda: _image(function))
     settings = yield from look_for("environment", lambda: _environment(function))
     yield from look("concurrency", lambda: _concurrency(function))
-    yield from look("asynchronous events", lambda: examine_asynchronous(function))
-    yield from look("queues", lambda: examine_queues(function))
+    yield from examine_events(function)
     stack = yield from look_for("stack", lambda: stack_of(function))
     if settings is not None:
         yield from _buckets(function, settings)
@@ -81,7 +80,12 @@ def _is_there(function: DeployedFunction) -> Generator[Finding, None, bool]:
             "credentials", "fail", str(error), "set AWS_PROFILE and AWS_REGION; without a profile: aws configure"
         )
         return False
-    function.name = _as_invoked(function.client("lambda"), function.name)
+    try:
+        function.name = _as_invoked(function.client("lambda"), function.name)
+    except (BotoCoreError, ClientError) as error:
+        function.is_alias_known = False
+        why = f"{error}; so events and queues, whose settings it may hold, were not examined"
+        yield not_examined("alias", why, f"name it, {function.name}:ALIAS; or allow lambda:ListAliases, and try again")
     try:
         answer = function.client("lambda").get_function(FunctionName=function.name)
     except (BotoCoreError, ClientError) as error:
@@ -97,8 +101,10 @@ def _as_invoked(lambda_: Any, name: str) -> str:  # noqa: ANN401 - a boto3 clien
         return name
     try:
         aliases = lambda_.list_aliases(FunctionName=name)["Aliases"]
-    except (BotoCoreError, ClientError):
-        return name
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ResourceNotFoundException":
+            raise
+        return name  # the next request tells that there is no such function
     return f"{name}:{aliases[0]['Name']}" if len(aliases) == 1 else name
 
 
@@ -211,7 +217,7 @@ def _concurrency(function: DeployedFunction) -> Iterator[Finding]:
 def _buckets(function: DeployedFunction, settings: HandlerSettings) -> Iterator[Finding]:
     s3 = function.client("s3")
     location = settings.guard.checkpoint_bucket
-    days = -(-function.replay_s // _DAY_S)
+    days = None if function.replay_s is None else -(-function.replay_s // _DAY_S)
     yield from look(
         "retention", lambda: examine_checkpoints(s3, location, days, int(function.configuration["Timeout"]))
     )

@@ -13,85 +13,31 @@ from pydantic import ValidationError
 
 from handler.runs.store import RESULTS, Runs, StoredRun, UnreadableRecordError, result_key
 from safewriter.errors import UnreadableCheckpointError
+from safewriter.objects import ListedObject
 from safewriter.objects.store import TooLarge
+from safewriter.record.announcements import announcements
 from safewriter.record.checkpoints import Checkpoints, StoredCheckpoint
 from safewriter.record.document import OPEN
-from safewriter.record.liveness import is_over
 from soal.runs.cost import Attempt
+from soal.runs.run import ANNOUNCED, UNREAD, announced_write, in_order, run_of_record, run_of_writes, write_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
     from safewriter.deadline import Clock
-    from safewriter.objects import ListedObject, ObjectStore
-    from safewriter.record.liveness import Sighting
+    from safewriter.objects import ObjectStore
+    from soal.runs.run import RunView, WriteView
 
 _T = TypeVar("_T")
 _PARALLEL: Final = 16
 _WRITES_PER_RUN: Final = 4
-_RUNNING: Final = "RUNNING"
 _RESULT_MAX_BYTES: Final = 8 << 20
 """A result has some 500 bytes for each of its writes."""
+_UNREAD_MAX: Final = 20
 DOCUMENTS: Final = "checkpoints/"
-
-
-@dataclass(frozen=True, slots=True)
-class WriteView:
-    """One write. `life` is alive or dead while the write is open, else None; `why` is the evidence. Times: epoch ms."""
-
-    write_key: str
-    run_key: str
-    table: str
-    format: str
-    step: str | None
-    status: str
-    commit_point: str
-    attempts: int
-    version: int | None
-    rows: int | None
-    bytes: int | None
-    reason: str | None
-    undo_refused: str | None
-    incomplete: str | None
-    """Why the write is not whole: a retry fails, and only a person can tell what is missing."""
-    settled_by: str | None
-    settled_ms: int | None
-    started_ms: int
-    life: str | None
-    why: str | None
-    checkpoint: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunView:
-    """One run. Fields from the handler's record are None without a record; `attempt` numbers the last attempt."""
-
-    run_key: str
-    run_id: str | None = None
-    name: str | None = None
-    entry_point: str | None = None
-    state: str | None = None
-    attempt: int | None = None
-    request_id: str | None = None
-    started_ms: int
-    ended_ms: int | None = None
-    deadline_ms: int | None = None
-    life: str | None
-    why: str | None
-    result_uri: str | None = None
-    writes: tuple[WriteView, ...]
-    execution: str | None = None
-    """The ARN of the run's durable execution."""
-    reason: str | None = None
-    """Why the last attempt ended, and what to do: the start of its result's `stateDetails`."""
-
-    def has(self, states: frozenset[str]) -> bool:
-        """Return whether the run or one of its writes has one of the states (lower case); True without states."""
-        own = {(self.state or "").lower(), self.life}
-        for write in self.writes:
-            own |= {write.status, "undo_refused" if write.undo_refused else None}
-        return not states or not states.isdisjoint(own)
+MAY_BE_OF_RUN: Final = "(or a marker of its write) cannot be read; it may be a write of this run"
+"""What to remark on what `Ledger.writes` could not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +56,7 @@ class Ledger:
 
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
         self.store = store
+        self.clock = clock
         self.records = Runs(store, clock)
         self.checkpoints = Checkpoints(store)
 
@@ -128,23 +75,38 @@ class Ledger:
         is_whole = (len(listed[:most]), len(looked_at), len(runs)) == (len(listed), len(documents), len(views))
         return Listing(tuple(runs), (*unread, *unread_records), is_whole)
 
-    def run(self, run_key: str) -> RunView | None:
-        """Return one run with all its writes, or None if it is unknown. Reads every document.
+    def run(self, run_key: str) -> tuple[RunView | None, list[str]]:
+        """Return one run with all its writes, or None if it is unknown; and what `writes` could not read.
 
         Raises `UnreadableRecordError` if the run's record cannot be read.
         """
         record = self.records.read(run_key)
-        views = self._grouped([] if record is None else [record], self.writes(run_key))
-        return views[0] if views else None
+        writes, unread = self.writes(run_key)
+        views = self._grouped([] if record is None else [record], writes)
+        return views[0] if views else None, unread
 
-    def writes(self, run_key: str) -> tuple[WriteView, ...]:
-        """Return the writes of a run, also if its record cannot be read. Reads every document."""
+    def writes(self, run_key: str) -> tuple[tuple[WriteView, ...], list[str]]:
+        """Return the writes of a run, also if its record cannot be read, and the URIs of the unreadable documents that
+        are, or may be, the run's. Reads every document, and the markers of writes without a readable one.
+        """
+        # The markers are listed first: who removes one has put a document before.
+        promised = (ListedObject(_document(one.write_key), 0, one.since) for one in self.checkpoints.marked())
+        objects = {entry.key: entry for entry in (*promised, *self.store.list(DOCUMENTS))}
+        damaged: list[str] = []
 
         def view(listed: ListedObject) -> WriteView | None:
-            found = self._view(listed)
+            try:
+                found = self._view(listed) or self._announced(listed) or self._view(listed)
+            except UnreadableCheckpointError:
+                found = self._announced(listed, status=UNREAD)
+                if found is None:
+                    raise
+                if found.run_key == run_key:
+                    damaged.append(self.store.uri(listed.key))
             return found if found is not None and found.run_key == run_key else None
 
-        return _in_order(self._read(_newest(self.store.list(DOCUMENTS)), view)[0])
+        views, unread = self._read(objects.values(), view)
+        return in_order(views), sorted((*unread, *damaged))
 
     def last_attempt(self, run: RunView) -> Attempt | None:
         """Return the result of a run's last attempt; None if it left none that can be read."""
@@ -166,7 +128,7 @@ class Ledger:
 
     def read_document(self, listed: ListedObject) -> StoredCheckpoint | None:
         """Return a listed document, or None if it is gone."""
-        return self.checkpoints.read(listed.key.removeprefix(DOCUMENTS).removesuffix(".json"))
+        return self.checkpoints.read(_write_key(listed))
 
     def _view(self, listed: ListedObject) -> WriteView | None:
         """Return the view of a listed document: thousands of documents would not fit into the memory."""
@@ -175,39 +137,29 @@ class Ledger:
 
     def write(self, stored: StoredCheckpoint) -> WriteView:
         """Return the view of a document; for an open write with its owner's signs of life."""
-        document = stored.document
-        attempt = document.attempt
-        sighting = self.checkpoints.sighting(stored) if document.status in OPEN else None
-        return WriteView(
-            write_key=document.write_key,
-            run_key=document.run_key,
-            table=document.table,
-            format=document.format,
-            step=document.step,
-            status=document.status.value,
-            commit_point=document.commit_point.value,
-            attempts=len(document.attempts) + document.attempts_dropped,
-            version=attempt.commit_version,
-            rows=attempt.rows,
-            bytes=attempt.bytes,
-            reason=document.reason,
-            undo_refused=document.undo_refused,
-            incomplete=document.incomplete,
-            settled_by=attempt.settled_by,
-            settled_ms=attempt.settled_ms,
-            started_ms=attempt.started_ms,
-            life=None if sighting is None else _life(sighting),
-            why=None if sighting is None else _why(sighting),
-            checkpoint=self.checkpoints.uri(document.write_key),
-        )
+        sighting = self.checkpoints.sighting(stored) if stored.document.status in OPEN else None
+        return write_of(stored.document, sighting, self.checkpoints.uri(stored.document.write_key))
+
+    def _announced(self, listed: ListedObject, *, status: str = ANNOUNCED) -> WriteView | None:
+        """Return the view of a write by its markers; None if it has none.
+
+        Raises `UnreadableCheckpointError` if none of them can be read.
+        """
+        found = announcements(self.checkpoints, _write_key(listed), self.clock)
+        marker = found.youngest
+        if marker is None:
+            if found.problem is not None:
+                raise found.problem
+            return None
+        return announced_write(found, marker, status, self.store.uri(listed.key))
 
     @staticmethod
     def _grouped(records: Iterable[StoredRun], writes: Iterable[WriteView]) -> list[RunView]:
         by_run: dict[str, list[WriteView]] = {}
         for write in writes:
             by_run.setdefault(write.run_key, []).append(write)
-        runs = [_of_record(stored, by_run.pop(stored.record.run_key, [])) for stored in records]
-        runs += [_of_writes(run_key, writes) for run_key, writes in by_run.items()]
+        runs = [run_of_record(stored, by_run.pop(stored.record.run_key, [])) for stored in records]
+        runs += [run_of_writes(run_key, writes) for run_key, writes in by_run.items()]
         return sorted(runs, key=lambda run: (run.started_ms, run.run_key), reverse=True)
 
     def _read(
@@ -228,54 +180,20 @@ class Ledger:
         return good, sorted(unread)
 
 
+def remarks(unread: Sequence[str], what: str) -> Iterator[str]:
+    """Say what is the matter with unreadable documents: name the first of them, and count the others."""
+    yield from (f"{uri} {what}" for uri in unread[:_UNREAD_MAX])
+    if (rest := len(unread) - _UNREAD_MAX) > 0:
+        yield f"the same is true of {rest} more documents"
+
+
+def _document(write_key: str) -> str:
+    return f"{DOCUMENTS}{write_key}.json"
+
+
+def _write_key(listed: ListedObject) -> str:
+    return listed.key.removeprefix(DOCUMENTS).removesuffix(".json")
+
+
 def _newest(objects: Iterable[ListedObject]) -> list[ListedObject]:
     return sorted(objects, key=lambda entry: (entry.last_modified, entry.key), reverse=True)
-
-
-def _of_record(stored: StoredRun, writes: list[WriteView]) -> RunView:
-    record, is_running = stored.record, stored.record.state == _RUNNING
-    return RunView(
-        run_key=record.run_key,
-        run_id=record.run_id,
-        name=record.name,
-        entry_point=record.entry_point,
-        state=record.state,
-        attempt=record.attempt,
-        request_id=record.request_id,
-        started_ms=record.started_ms,
-        ended_ms=record.ended_ms,
-        deadline_ms=record.deadline_ms,
-        life=_life(stored.sighting) if is_running else None,
-        why=_why(stored.sighting) if is_running else None,
-        result_uri=record.result_uri,
-        writes=_in_order(writes),
-        execution=record.execution,
-        reason=record.reason,
-    )
-
-
-def _of_writes(run_key: str, writes: list[WriteView]) -> RunView:
-    open_ones = [write for write in writes if write.life is not None]
-    first = next((write for write in open_ones if write.life == "alive"), open_ones[0] if open_ones else None)
-    return RunView(
-        run_key=run_key,
-        started_ms=max(write.started_ms for write in writes),
-        life=None if first is None else first.life,
-        why=None if first is None else first.why,
-        writes=_in_order(writes),
-    )
-
-
-def _in_order(writes: list[WriteView]) -> tuple[WriteView, ...]:
-    return tuple(sorted(writes, key=lambda write: (write.started_ms, write.table, write.step or "")))
-
-
-def _life(sighting: Sighting) -> str:
-    return "dead" if sighting.is_dead else "alive"
-
-
-def _why(sighting: Sighting) -> str:
-    silent_s = max(0, round((sighting.now - sighting.last_sign).total_seconds()))
-    if is_over(sighting.end_ms, sighting.now):
-        return "its deadline and the grace after it are over"
-    return f"no sign of life for {silent_s} s" if sighting.is_dead else f"a sign of life {silent_s} s ago"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from soal.runs.cost import Attempt, Costs
     from soal.runs.history import Application
-    from soal.runs.ledger import RunView, WriteView
+    from soal.runs.run import RunView, WriteView
     from soal.runs.watching import Event
 
 _LINES_MAX = 12
@@ -39,14 +39,16 @@ def runs_view(runs: Sequence[RunView]) -> View:
     return View(document_of(runs), (_runs(runs) if runs else "no run",))
 
 
-def run_view(run: RunView, last: Attempt | None = None) -> View:
-    """Show a run with its writes. `last`: the result of its last attempt, by which its price is known."""
-    writes = _writes(run.writes) if run.writes else "no guarded write"
+def run_view(run: RunView, last: Attempt | None = None, *, is_whole: bool = True) -> View:
+    """Show a run with its writes. `last`: the result of its last attempt, by which its price is known. `is_whole`: it
+    has no other writes.
+    """
+    writes = (_writes(run.writes),) if run.writes else ("no guarded write",) if is_whole else ()
     execution = "" if run.execution is None else f"; durable execution {run.execution}"
     source = Text(f"script {run.entry_point}; result at {run.result_uri}{execution}", style="dim")
     reason = () if run.reason is None else (_beginning(run.reason),)
     bill = () if last is None else (_bill(last),)
-    parts = (_runs((run,), is_list=False), *reason, writes, *bill, *(() if run.entry_point is None else (source,)))
+    parts = (_runs((run,), is_list=False), *reason, *writes, *bill, *(() if run.entry_point is None else (source,)))
     return View(document_of(run), parts)
 
 

@@ -56,7 +56,7 @@ def test_a_usage_error_is_counted_by_the_version_at_the_invocation_s_beginning(
     counted: int,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A deployment's alarm subtracts it from the version's errors of the same minute; other failures remain."""
+    """A deployment's alarm subtracts it from the version's errors; other failures remain."""
     progress = new_walk(Deadline(10_000, 1_000, lambda: 2_000), cold_start=True)
     result = result_of(progress, Outcome(State.FAILED, "d", Fault("T", "m", usage=usage)))
     began_ms = epoch_ms() - 60_000

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from botocore.parsers import ResponseParserError
 from moto import mock_aws
 
@@ -281,6 +282,46 @@ def test_a_function_is_looked_at_by_the_alias_that_is_invoked() -> None:
     assert seen()["failures"].status == "ok"
     lambda_.create_alias(FunctionName="soal", Name="other", FunctionVersion=version)
     assert _as_invoked(lambda_, "soal") == "soal"
+
+
+class Denied:
+    """An API that denies one of its operations; a boto3 client answers all others."""
+
+    def __init__(self, client: Any, operation: str) -> None:
+        self._client, self._operation = client, operation
+
+    def __getattr__(self, name: str) -> Any:
+        return self._deny if name == self._operation else getattr(self._client, name)
+
+    def _deny(self, **_: object) -> None:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, self._operation)
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "absent"),
+    [
+        ("list_aliases", "alias", ("failures", "retries", "asynchronous events", "queue", "queues")),
+        ("get_function_event_invoke_config", "asynchronous events", ("failures", "retries")),
+        ("list_event_source_mappings", "queues", ("queue",)),
+        ("get_queue_attributes", "queues", ("queue",)),
+    ],
+)
+def test_what_the_caller_may_not_see_is_taken_for_nothing(operation: str, name: str, absent: tuple[str, ...]) -> None:
+    """A denied look at alias, events or queues is a warning; then no finding says how events end, or that documents
+    outlive them.
+    """
+    Account().make()
+
+    def client(service: str) -> Any:
+        made = simulating({ROLE: EVERYTHING}) if service == "iam" else boto3.client(service)  # type: ignore[call-overload]
+        return Denied(made, operation)
+
+    found = {each.name: each for each in examine_function("soal", client, TABLES)}
+    for each in (name, "retention"):
+        assert (found[each].status, found[each].detail[:21]) == ("warn", "could not be examined"), found[each]
+        assert found[each].remedy
+    assert found.keys().isdisjoint(absent)
+    assert found["lifecycle"].status == "ok"
 
 
 def test_an_image_that_is_gone() -> None:

@@ -14,8 +14,10 @@ from handler.request.job import requested
 from handler.runs.store import Runs, result_key
 from handler.settings import read_settings
 from safewriter.deadline import Deadline
+from safewriter.identity import Attempt, Run
 from safewriter.record.checkpoints import StoredCheckpoint
 from safewriter.record.document import CommitPoint
+from safewriter.record.marker import Marker
 from safewriter.schedule import Schedule
 from soal.runs import ledger
 from soal.runs.ledger import Ledger
@@ -57,7 +59,7 @@ def test_a_run_with_its_writes() -> None:
     (write,) = found.writes
     assert (write.status, write.version, write.rows, write.life) == ("committed", 2, None, None)
     assert write.checkpoint.endswith(f"checkpoints/{bench.world.key}.json")
-    assert found == bench.ledger.run("run")
+    assert bench.ledger.run("run") == (found, [])
 
 
 def test_live_or_dead_and_why() -> None:
@@ -90,11 +92,11 @@ def test_a_run_without_a_handler_is_known_by_its_writes() -> None:
     """A run without a record, as of a job on a cluster, is known by its writes, and alive if one of them is."""
     bench = Bench()
     bench.world.job().begin()
-    found = bench.ledger.run("run")
+    found, _ = bench.ledger.run("run")
     assert found is not None
     assert (found.state, found.attempt, found.life) == (None, None, "alive")
     assert [write.status for write in found.writes] == ["in_progress"]
-    assert bench.ledger.run("another") is None
+    assert bench.ledger.run("another") == (None, [])
 
 
 @pytest.mark.parametrize(
@@ -250,7 +252,7 @@ def test_documents_are_not_kept(monkeypatch: pytest.MonkeyPatch, *, one_run: boo
     monkeypatch.setattr(ledger, "_PARALLEL", 1)
     monkeypatch.setattr(bench.ledger.checkpoints, "read", watched)
 
-    assert len(bench.ledger.writes("run") if one_run else bench.ledger.runs(0).runs[0].writes) == 41
+    assert len(bench.ledger.writes("run")[0] if one_run else bench.ledger.runs(0).runs[0].writes) == 41
     assert max(most) <= 3
 
 
@@ -273,3 +275,94 @@ def test_a_document_of_before_all_moments_hides_no_other_write() -> None:
 
     assert [len(run.writes) for run in listing.runs] == [1]
     assert [uri.rpartition("/")[2] for uri in listing.unread] == ["sw-old.json"]
+
+
+def announced(bench: Bench, run_key: str, step: str) -> str:
+    """Put the marker of a write that has no document; return the write's key."""
+    write = replace(bench.world.write, run=Run(run_key, "run-id"), step=step)
+    attempt, now_ms = Attempt("a" * 16), bench.world.now_ms
+    bench.world.checkpoints.mark(
+        Marker.of(write, attempt, CommitPoint.WRITE, started_ms=now_ms, deadline_ms=now_ms + 1)
+    )
+    return write.key
+
+
+def test_a_write_is_the_runs_by_its_marker_where_no_document_can_be_read() -> None:
+    """A missing document, and a damaged one, are no evidence that there is no such write; only the damaged is named."""
+    bench = Bench()
+    bench.world.job().begin()
+    missing, damaged, of_other = announced(bench, "run", "a"), announced(bench, "run", "b"), announced(bench, "o", "c")
+    for key in (damaged, of_other):
+        bench.world.bucket.put(f"checkpoints/{key}.json", b"{")
+
+    writes, unread = bench.ledger.writes("run")
+    assert {(write.write_key, write.status, write.life) for write in writes} == {
+        (bench.world.key, "in_progress", "alive"),
+        (missing, "announced", "alive"),
+        (damaged, "unread", "alive"),
+    }
+    assert unread == [bench.world.checkpoints.uri(damaged)]
+
+    bench.world.grace_passes()
+    assert {write.life for write in bench.ledger.writes("run")[0]} == {"dead"}
+    assert [write.write_key for write in bench.ledger.writes("o")[0]] == [of_other]
+
+
+def test_a_run_that_died_before_its_first_claim_is_known_by_its_marker() -> None:
+    """A run without record and document is not unknown while a marker names it."""
+    bench = Bench()
+    key = announced(bench, "run", "a")
+    found, unread = bench.ledger.run("run")
+    assert found is not None
+    assert ([(write.write_key, write.status) for write in found.writes], unread) == ([(key, "announced")], [])
+    assert "soal recover --run run" in str(found.writes[0].reason)
+
+
+@pytest.mark.parametrize("document", [b"{", None])
+def test_what_no_readable_marker_ties_to_a_run_may_be_of_each(document: bytes | None) -> None:
+    """A damaged document without a marker, and a damaged marker without a document, are named for every run."""
+    bench = Bench()
+    if document is None:
+        bench.world.bucket.put("open/sw-0/0", b"{")
+    else:
+        bench.world.bucket.put("checkpoints/sw-0.json", document)
+    assert bench.ledger.run("run") == (None, [bench.world.checkpoints.uri("sw-0")])
+    assert bench.ledger.run("another") == (None, [bench.world.checkpoints.uri("sw-0")])
+
+
+def test_a_damaged_marker_beside_a_document_hides_nothing() -> None:
+    """The document tells whose the write is."""
+    bench = Bench()
+    bench.world.job().begin()
+    bench.world.bucket.put(f"open/{bench.world.key}/0", b"{")
+    writes, unread = bench.ledger.writes("run")
+    assert ([write.status for write in writes], unread) == (["in_progress"], [])
+
+
+def test_a_write_whose_settler_removes_the_marker_meanwhile_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settler has put a document before, so that there is one at a second look."""
+    bench = Bench()
+    job = bench.world.job().begin()
+    body = bench.world.bucket.contents()[f"checkpoints/{bench.world.key}.json"]
+    bench.world.bucket.delete(f"checkpoints/{bench.world.key}.json")
+    read = bench.ledger.checkpoints.read
+
+    def settled_behind(key: str) -> StoredCheckpoint | None:
+        stored = read(key)
+        bench.world.bucket.put(f"checkpoints/{key}.json", body)
+        bench.world.checkpoints.unmark(key, job.attempt.nonce)
+        return stored
+
+    monkeypatch.setattr(bench.ledger.checkpoints, "read", settled_behind)
+    writes, unread = bench.ledger.writes("run")
+    assert ([write.status for write in writes], unread) == (["in_progress"], [])
+
+
+def test_of_many_unreadable_documents_some_are_named() -> None:
+    """The first are named, and the others counted."""
+    told = list(ledger.remarks([f"s3://b/{number:02}" for number in range(22)], "is damaged"))
+    assert (told[0], told[19], told[20:]) == (
+        "s3://b/00 is damaged",
+        "s3://b/19 is damaged",
+        ["the same is true of 2 more documents"],
+    )

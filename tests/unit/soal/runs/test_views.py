@@ -10,7 +10,7 @@ import pytest
 
 from soal.console.screen import Screen
 from soal.runs.history import Application
-from soal.runs.ledger import RunView, WriteView
+from soal.runs.run import RunView, WriteView
 from soal.runs.views import applications_view, run_view, runs_view
 
 UNTOLD = ("step", "version", "bytes", "reason", "undo_refused", "incomplete", "settled_by", "settled_ms", "life", "why")

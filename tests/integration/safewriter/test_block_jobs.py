@@ -11,7 +11,6 @@ import pytest
 from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.util import inheritable_thread_target
 
 from safewriter.tables.spark import SparkScope
@@ -27,25 +26,6 @@ if TYPE_CHECKING:
     from tests.support.lake import Lake
 
 pytestmark = pytest.mark.spark
-
-
-class HeldRecords:
-    """A listener of Spark behind the one that makes its records: as of the end of a job, no further record is made."""
-
-    class Java:  # noqa: D106 - py4j reads it
-        implements = ("org.apache.spark.scheduler.SparkListenerInterface",)
-
-    def __init__(self) -> None:
-        self.held, self.go_on = threading.Event(), threading.Event()
-
-    def onJobEnd(self, _: Any) -> None:  # noqa: N802 - Java's name
-        self.held.set()
-        self.go_on.wait()
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("on"):
-            return lambda *_: None
-        raise AttributeError(name)
 
 
 def jobs_are_recorded(spark: SparkSession) -> None:
@@ -118,17 +98,16 @@ def test_a_group_with_a_repeated_stage_has_not_succeeded(spark: SparkSession, gr
 
 def test_a_group_whose_jobs_spark_has_not_recorded_yet_has_not_succeeded(spark: SparkSession, group: str) -> None:
     """Of two jobs the record of the first alone does not count."""
-    ensure_callback_server_started(spark.sparkContext._gateway)
-    bus, records = spark._jsparkSession.sparkContext().listenerBus(), HeldRecords()
-    bus.addToQueue(records, "appStatus")
+    spark.range(3).count()
+    jobs_are_recorded(spark)
+    threads = JavaClass("java.lang.Thread", spark.sparkContext._gateway._gateway_client).getAllStackTraces()  # type: ignore[union-attr]
+    (recording,) = (one for one in threads.keySet() if one.getName() == "spark-listener-group-appStatus")
+    recording.suspend()
     try:
-        spark.range(3).count()
-        assert records.held.wait(60)
         spark.range(3).count()
         assert succeeded(spark, group) is False
     finally:
-        records.go_on.set()
-        bus.removeListener(records)
+        recording.resume()
     jobs_are_recorded(spark)
     assert succeeded(spark, group) is True
 

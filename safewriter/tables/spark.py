@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.errors import UnguardedSessionError, UsageError
@@ -23,7 +24,7 @@ _GROUP: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interr
 # Properties of the threads of a stream's batches (StreamExecution.QUERY_ID_KEY, MicroBatchExecution.BATCH_ID_KEY).
 _MICRO_BATCH: Final = ("sql.streaming.queryId", "streaming.sql.batchId")
 _POLL_S: Final = 0.02
-_RECORDS_WAIT_MS: Final = 200
+_RECORDS_WAIT_MS: Final = 50
 _IN_A_BATCH: Final = (
     "Open it in foreachBatch itself, or on a thread that foreachBatch starts with its own properties,"
     " Thread(target=pyspark.inheritable_thread_target(spark)(write))"
@@ -223,10 +224,9 @@ class SparkScope:
         from py4j.protocol import Py4JJavaError
 
         context = self.jspark.sparkContext()
-        try:
-            context.listenerBus().waitUntilEmpty(_RECORDS_WAIT_MS)  # Spark records jobs in a thread of its own
-        except Py4JJavaError:  # TimeoutException: of a job that runs there may be no record yet
-            return False
+        # Spark records jobs in a thread of its own. A slow listener of somebody else's must not hold up the block's end.
+        with suppress(Py4JJavaError):  # TimeoutException
+            context.listenerBus().waitUntilEmpty(_RECORDS_WAIT_MS)
         tracker = self.spark.sparkContext.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
         if any(job is not None and job.status == "RUNNING" for job in jobs):

@@ -14,7 +14,7 @@ import scala.Option;
 /** The Spark jobs of a block. */
 public final class BlockJobs {
   /** How long {@link #allTasksSucceeded} waits for Spark's records, in ms: as long as one listing of a table's files. */
-  private static final long RECORDS_WAIT_MS = 200;
+  private static final long RECORDS_WAIT_MS = 50;
 
   private BlockJobs() {}
 

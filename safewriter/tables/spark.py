@@ -224,7 +224,7 @@ class SparkScope:
         from py4j.protocol import Py4JJavaError
 
         context = self.jspark.sparkContext()
-        # Spark records jobs in a thread of its own. A slow listener of somebody else's must not hold up the block's end.
+        # Spark records jobs in a thread of its own. Somebody's slow listener must not hold up the block's end.
         with suppress(Py4JJavaError):  # TimeoutException
             context.listenerBus().waitUntilEmpty(_RECORDS_WAIT_MS)
         tracker = self.spark.sparkContext.statusTracker()

@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 _QUIET_S: Final = 30.0
 """How long a failed block waits for its tasks to end before it leaves their files to a later settler."""
 _LOSERS_S: Final = 5.0
-"""How long a committed one does, in the background."""
+"""How long a committed block waits for them, in the background."""
 _ANSWER_S, _ANSWER_MAX_S = 300.0, 3600.0
 """How long success() waits for S3 without a deadline, and at most with one."""
 

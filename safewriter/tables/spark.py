@@ -240,7 +240,7 @@ class SparkScope:
 
     def has_lost_tasks(self) -> bool:
         """Return whether Spark has killed or repeated a task of the block, whose process it does not wait for, or no
-        longer knows.
+        longer knows. `BlockJobs.java` asks more, in one call; a build may lack its jar.
         """
         from py4j.protocol import Py4JJavaError
 

@@ -50,7 +50,7 @@ def recover(
     """Settle the open writes of dead runs, and clean up after them. Needs no Spark, and leaves live runs alone.
 
     Without --run it covers all writes with a marker. Exit codes: 0 all are settled, 1 a write could not be settled or
-    read, or a document that may be of the --run could not be read, 75 a run is still alive.
+    read, or an object that may be one of the run's could not be read, 75 a run is still alive.
     """
     ledger = Ledger(call.checkpoints(), epoch_ms)
     keys, unread = _keys(ledger, run, write)

@@ -179,8 +179,8 @@ def cancel(
     call.out.remark(f"asked the handler of {whom} to end run {run_key!r}")
     if record.state == "RUNNING" and sighting.is_dead:
         call.out.remark(
-            f"attempt {record.attempt}: {why_of(sighting)}. If its handler lives, it ends with its next beat; if not,"
-            f" settle the run's writes with: soal recover --run {run_key}"
+            f"attempt {record.attempt}: {why_of(sighting)}. If its handler lives, its next beat finds the request;"
+            f" if not, settle the run's writes with: soal recover --run {run_key}"
         )
     state = _wait_for_end(ledger, run_key, record, wait_s)
     _show(call, *ledger.run(run_key))

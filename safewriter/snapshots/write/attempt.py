@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["BuildAttempt", "begin"]
 
 _log = logging.getLogger(__name__)
-_LOCAL: Final = re.compile(r"local(\[.*\])?", re.DOTALL)
-"""The masters whose tasks run on the driver's machine; `local-cluster[…]` is none."""
 _QUIET_S: Final = 10.0
 """How long to wait for losing or cancelled tasks to end, before deleting their objects."""
 
@@ -66,7 +63,7 @@ def begin(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterato
     """Begin a build, and remove its leftovers at the end of the block. `step` distinguishes the builds of a run."""
     in_block = _guarded if os.environ.get("SW_CHECKPOINT_BUCKET") else _alone
     local_root = str(config.output.local_root or "")
-    runs_here = _LOCAL.fullmatch(str(spark.sparkContext.master)) is not None
+    runs_here = str(spark.sparkContext.master).partition("[")[0] == "local"  # `local-cluster[…]` has other processes
     with (
         gate(local_root) if runs_here else nullcontext() as tasks_gate,
         in_block(spark, config, step, tasks_gate) as attempt,

@@ -54,8 +54,8 @@ class Written:
 @dataclass(frozen=True, slots=True)
 class BuildJob:
     """The parameters of all tasks; Spark sends it to the executors. `gate`: its path, if the tasks run on the driver's
-    machine. `first_attempt`: the number of earlier jobs.
-    `is_incremental`: the rows have digests. `comparison`: which shards need not be written.
+    machine. `first_attempt`: the number of earlier jobs. `is_incremental`: the rows have digests. `comparison`: which
+    shards need not be written.
     """
 
     paths: Paths

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from tests.lab.campaign.record import Violation
 
-__all__ = ["Seen", "violations_of"]
+__all__ = ["UNCLAIMED", "Seen", "violations_of"]
+
+UNCLAIMED: Final = "unclaimed"
+"""In place of a verdict: the write has no document, so the guard has promised nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ def violations_of(seen: Seen) -> list[Violation]:
     """Return the broken promises. An unguarded write has the same ones, except the verdict."""
     if seen.harness_failed:
         return ["harness_error"]
-    settled = not seen.guarded or seen.verdict in ("committed", "rolled_back")
+    settled = not seen.guarded or seen.verdict in ("committed", "rolled_back", UNCLAIMED)
     told: bool | None = seen.verdict == "committed" if seen.guarded else seen.landed
     broken: dict[Violation, bool] = {
         "lost": seen.acknowledged and not (_holds(seen) if seen.thawed else seen.landed),

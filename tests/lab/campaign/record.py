@@ -83,7 +83,7 @@ class CaseRecord(BaseModel):
     exposed: bool | None = Field(description="Whether it came between the first data file and the commit's answer.")
     acknowledged: bool
     returncode: int | None
-    verdict: str | None = Field(description="The guard's, after recovery.")
+    verdict: str | None = Field(description="The guard's, after recovery; unclaimed: none.")
     landed: bool | None = Field(description="Whether the rows were there then.")
     orphans: int = Field(description="Data files that no version named after the retry.")
     violations: list[Violation]

@@ -22,9 +22,10 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from safewriter.deadline import epoch_ms
+from safewriter.record.document import Status
 from safewriter.settle.sweeper import Sweeper
 from tests.lab.campaign.job import AFTER, BEFORE, Order, write
-from tests.lab.campaign.judging import Seen, violations_of
+from tests.lab.campaign.judging import UNCLAIMED, Seen, violations_of
 from tests.lab.campaign.record import CaseRecord
 from tests.lab.campaign.warm import WarmSpark
 from tests.lab.experiment.ground import DEADLINE_MS, Ground, until
@@ -134,7 +135,7 @@ class _CaseRun:
         self.exposed = self._is_exposed()
         verdict, found = self._recover(), self._table.ids()
         self._fault.release()
-        changed = (self._verdict(), self._table.ids()) != (verdict, found)
+        changed = self._has_changed(verdict, found)
         acknowledged = self.code == 0
         # A caller retries what was not acknowledged; that a guarded write may be started twice is a promise of its own.
         retry_succeeded = (acknowledged and not self._write.guarded) or self._retry()
@@ -161,9 +162,18 @@ class _CaseRun:
         self._fault.release()
         victim.signal(signal.SIGCONT)
         self._note_end(end.result(_WAIT_S))
-        changed = (self._verdict(), self._table.ids()) != behind
+        changed = self._has_changed(*behind)
         seen = self._seen(verdict, found, acknowledged=self.code == 0, changed=changed, retry_succeeded=retry_succeeded)
         return replace(seen, thawed=True)
+
+    def _has_changed(self, verdict: str | None, found: tuple[int, ...]) -> bool:
+        """Return whether something late has changed the table or the verdict.
+
+        A write without a document has no verdict, and its claim may still arrive: the retry meets an open document.
+        """
+        now = self._verdict()
+        claimed_late = verdict == UNCLAIMED and now == Status.IN_PROGRESS
+        return self._table.ids() != found or not (now == verdict or claimed_late)
 
     def _retry(self) -> bool:
         """Start the job again; return whether it succeeded. A guarded one runs in a warm JVM, as with reuse on."""
@@ -253,8 +263,8 @@ class _CaseRun:
         return self._verdict()
 
     def _verdict(self) -> str | None:
-        """Return the current verdict in the guard's document; None if nothing was claimed."""
+        """Return the status of the guard's document, or that the write is unclaimed; None if it has no guard."""
         if not self._write.guarded:
             return None
         document = self._ground.document(self._place.prefix, self._table.name, self._write.table_format)
-        return "rolled_back" if document is None else str(document.status)
+        return UNCLAIMED if document is None else str(document.status)

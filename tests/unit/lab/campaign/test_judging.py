@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.lab.campaign.judging import Seen, violations_of
+from tests.lab.campaign.judging import UNCLAIMED, Seen, violations_of
 
 BEFORE, AFTER = (1, 2), (1, 2, 3)
 DONE = Seen(
@@ -36,6 +36,8 @@ PLAIN = replace(DONE, guarded=False, verdict=None)
         ),
         pytest.param(replace(DEAD, found=AFTER), ["unacknowledged", "wrong_verdict"], id="rolled back, and there"),
         pytest.param(replace(DEAD, verdict="in_progress"), ["unknown"], id="no verdict"),
+        pytest.param(replace(DEAD, verdict=UNCLAIMED), [], id="dead before its claim"),
+        pytest.param(replace(DONE, verdict=UNCLAIMED), ["wrong_verdict"], id="acknowledged, and unclaimed"),
         pytest.param(replace(DEAD, found=(1,)), ["wrong_verdict"], id="neither before nor after"),
         pytest.param(replace(DONE, found_at_end=(1, 2, 3, 3)), ["doubled"], id="twice after the retry"),
         pytest.param(replace(DONE, found_at_end=(1, 2)), ["gap"], id="gone after the retry"),

@@ -186,15 +186,14 @@ def served(folder: Path, timeout_s: int, **variables: str) -> Iterator[Function]
         where = {"type": "rest", "uri": catalog.uri}
         prefix = f"spark.sql.catalog.{CATALOG}"
         conf = {prefix: "org.apache.iceberg.spark.SparkCatalog", **{f"{prefix}.{key}": where[key] for key in where}}
-        in_json = json.dumps(conf)
-        patch.setenv("SOAL_CONF", in_json)  # a settler in this process asks no address that a document names
         own = {
             **s3.environment(),
             "SOAL_JIT": "c1",
             "SW_CHECKPOINT_BUCKET": CHECKPOINTS,
-            "SOAL_CONF": in_json,
+            "SOAL_CONF": json.dumps(conf),
             **variables,
         }
+        patch.setenv("SOAL_CONF", own["SOAL_CONF"])  # a settler in this process asks no address that a document names
         with LambdaEmulator(own, timeout_s=timeout_s, memory_mb=1769) as emulator:
             yield Function(emulator, s3, where)
 

@@ -24,7 +24,6 @@ class Statement:
     """One write of ids. `properties` is None if it creates its table; `sql` is None if it is a DataFrame's write."""
 
     after: tuple[int, ...]
-    mode: str = "append"
     sql: str | None = None
     properties: str | None = "'delta.enableDeletionVectors' = 'false'"
 
@@ -43,7 +42,7 @@ class Statement:
         """Write."""
         batch = spark.range(_BATCH.start, _BATCH.stop, 1, 1)
         if self.sql is None:
-            batch.write.format("delta").mode(self.mode).save(table)
+            batch.write.format("delta").mode("append").save(table)
         else:
             batch.createOrReplaceTempView("batch")
             spark.sql(self.sql.format(table=f"delta.`{table}`"))
@@ -56,7 +55,6 @@ class Statement:
 STATEMENTS: Final = {
     "append": Statement(tuple(sorted((*_BASE, *_BATCH)))),
     "create": Statement(tuple(_BATCH), properties=None),
-    "overwrite": Statement(tuple(_BATCH), mode="overwrite"),
     "merge": Statement(tuple(sorted(_MERGED)), sql=_MERGE),
     "merge-with-deletion-vectors": Statement(
         tuple(sorted(_MERGED)), sql=_MERGE, properties="'delta.enableDeletionVectors' = 'true'"

@@ -1,4 +1,4 @@
-"""SIGKILL of all processes at every mutating request of a guarded write to an Iceberg table, recovery, retry."""
+"""SIGKILL of all processes at mutating requests of a guarded write to an Iceberg table, recovery, retry."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ SEED = 20261121
 
 
 @pytest.mark.matrix
+@pytest.mark.parametrize("catalog", ["rest"], indirect=True)
 @pytest.mark.parametrize("name", STATEMENTS)
 @pytest.mark.parametrize("phase", ["before", "after", "late", "lost"])
 def test_a_fault_at_every_boundary(
@@ -46,7 +47,7 @@ def test_a_fault_at_every_boundary(
     *,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """An append, a MERGE and an INSERT OVERWRITE."""
+    """An append, a MERGE and an INSERT OVERWRITE. The live tier of the campaign has the catalog in a SQLite file."""
     hit = faults_at_every_boundary(
         s3, iceberg_victims, phase, lambda: IcebergCase(spark, s3, catalog, name), run_key, monkeypatch
     )

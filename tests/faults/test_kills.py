@@ -1,4 +1,4 @@
-"""SIGKILL of all processes at every mutating S3 request of a guarded write, recovery, a retry, on real Spark."""
+"""SIGKILL of all processes at mutating S3 requests of a guarded write, recovery, a retry, on real Spark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from safewriter.writer import SafeWriter
 from soal.testing.s3.rules import Kill, Match, Rule
 from tests.faults.case import ANY, Phase, faults_at_every_boundary, thaw_after_the_retry
 from tests.faults.delta_case import DeltaCase
-from tests.faults.statements import STATEMENTS
 from tests.support.network_faults import Late, LoseReply
 
 if TYPE_CHECKING:
@@ -35,21 +34,20 @@ def case(spark: SparkSession, s3: EmbeddedS3, lake: Callable[[], Lake], run_key:
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize("name", STATEMENTS)
 @pytest.mark.parametrize("phase", ["before", "torn", "after", "late", "lost"])
-def test_a_fault_at_every_boundary(
+def test_a_fault_at_every_boundary_of_a_merge_with_deletion_vectors(
     spark: SparkSession,
     s3: EmbeddedS3,
     lake: Callable[[], Lake],
     victims: Victims,
     phase: Phase,
-    name: str,
     monkeypatch: pytest.MonkeyPatch,
     run_key: str,
     *,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """The whole matrix, each kind of write."""
+    """The live tier of the campaign hits the other statements."""
+    name = "merge-with-deletion-vectors"
     hit = faults_at_every_boundary(s3, victims, phase, lambda: DeltaCase(spark, s3, lake(), name), run_key, monkeypatch)
     record_property("faults", hit)
     assert hit >= 5  # marker, document, data file, commit, verdict at the least

@@ -53,7 +53,8 @@ DEATHS = [
 
 
 @pytest.fixture(scope="module")
-def settlers(s3: EmbeddedS3) -> Iterator[Settlers]:
+def settlers(s3: EmbeddedS3, catalog: Catalog) -> Iterator[Settlers]:
+    """They begin when the tests know the catalog's settings, and inherit these."""
     found = Settlers(s3, "iceberg")
     yield found
     found.close()

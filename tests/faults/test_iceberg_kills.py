@@ -47,7 +47,7 @@ def test_a_fault_at_every_boundary(
     *,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """An append, a MERGE and an INSERT OVERWRITE. The live tier of the campaign has the catalog in a SQLite file."""
+    """The campaign's live tier hits the same statements on a catalog in a SQLite file."""
     hit = faults_at_every_boundary(
         s3, iceberg_victims, phase, lambda: IcebergCase(spark, s3, catalog, name), run_key, monkeypatch
     )

@@ -54,7 +54,7 @@ DEATHS = [
 
 @pytest.fixture(scope="module")
 def settlers(s3: EmbeddedS3, catalog: Catalog) -> Iterator[Settlers]:
-    """They begin when the tests know the catalog's settings, and inherit these."""
+    """Start the settlers behind the catalog, whose settings they inherit."""
     found = Settlers(s3, "iceberg")
     yield found
     found.close()

@@ -46,7 +46,7 @@ def test_a_fault_at_every_boundary_of_a_merge_with_deletion_vectors(
     *,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """The live tier of the campaign hits the other statements."""
+    """The campaign's live tier hits the other statements."""
     name = "merge-with-deletion-vectors"
     hit = faults_at_every_boundary(s3, victims, phase, lambda: DeltaCase(spark, s3, lake(), name), run_key, monkeypatch)
     record_property("faults", hit)

@@ -127,7 +127,12 @@ def test_a_frozen_writer_that_thaws_after_the_retry_changes_nothing(
 @pytest.mark.matrix
 @pytest.mark.timeout(7200)
 def test_main_shows_what_was_published_and_nothing_else_over_random_kills(
-    spark: SparkSession, s3: EmbeddedS3, catalog: Catalog, iceberg_victims: Victims, run_key: str
+    spark: SparkSession,
+    s3: EmbeddedS3,
+    catalog: Catalog,
+    iceberg_victims: Victims,
+    run_key: str,
+    record_property: Callable[[str, object], None],
 ) -> None:
     """Two hundred kills at random moments, each beside an append of a live writer; after each the sweeper runs, and
     each snapshot of main belongs to a committed write.
@@ -154,6 +159,7 @@ def test_main_shows_what_was_published_and_nothing_else_over_random_kills(
         committed = sum(status == "committed" for status in statuses)
         assert len(case.ice.history()) == 1 + committed
         assert case.ice.strays() == set()
+    record_property("faults", killed)
     assert killed > KILLS // 4
     landed = committed - KILLS
     rows = [*BASE, *range(1000, 1000 + KILLS), *(id_ for id_ in range(2, 9) for _ in range(landed))]

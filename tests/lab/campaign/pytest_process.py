@@ -26,6 +26,7 @@ def run_pytest(tree: Path, arguments: Iterable[str], said: Path, limit_s: float 
     """
     temporary = said.with_name("tmp")
     temporary.mkdir(exist_ok=True)
+    temporary.parent.chmod(0o711)  # as root PostgreSQL's server runs as nobody, in a folder below
     # The process owner is from this tree: a mutant in the copy may break the very code that ends processes.
     owned = [sys.executable, "-P", "-m", "scripts.process_owner", "env", f"PYTHONPATH={tree}"]
     with (

@@ -68,7 +68,6 @@ def _options(folder: Path, s3: str, select: str = "") -> tuple[str, ...]:
 def _run(arguments: Iterable[str]) -> bool:
     """Return whether all tests have run. Raises `ValueError` if there is no such test."""
     with tempfile.TemporaryDirectory(prefix="soal-scenarios-") as folder:
-        Path(folder).chmod(0o711)  # as root PostgreSQL's server runs as nobody, in a folder below
         said = Path(folder) / "said"
         code = run_pytest(ROOT, arguments, said)
         tail = said.read_text(encoding="utf-8", errors="replace")[-_SAID_MAX:]

@@ -9,7 +9,6 @@ import pytest
 from scripts.provision.place import ROOT
 from tests.lab.campaign.pytest_process import run_pytest
 from tests.lab.campaign.record import SCENARIO_RESULTS, ScenarioRecord
-from tests.lab.campaign.scenarios import running
 from tests.lab.campaign.scenarios.running import replay, run
 from tests.lab.results import read
 
@@ -63,19 +62,13 @@ def test_words_that_select_nothing_are_refused(tmp_path: Path) -> None:
         played(tmp_path, "hudi")
 
 
-def test_a_server_of_another_user_reaches_its_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As root PostgreSQL's server runs as nobody."""
-    modes = []
-
-    def look(_tree: Path, _arguments: object, said: Path) -> int:
-        modes.append(said.parent.stat().st_mode & 0o777)
-        said.touch()
-        return 0
-
-    monkeypatch.setattr(running, "run_pytest", look)
-    with pytest.raises(ValueError, match="names 0 scenarios"):
-        replay(f"{TAKEOVER}::test_any", "moto")
-    assert modes == [0o711]
+def test_a_server_of_another_user_reaches_its_temporary_files(tmp_path: Path) -> None:
+    """As root PostgreSQL's server runs as nobody. The folder begins as that of `tempfile`, open to its owner alone."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    folder = tmp_path / "own"
+    folder.mkdir(mode=0o700)
+    run_pytest(tmp_path, (), folder / "said")
+    assert folder.stat().st_mode & 0o777 == 0o711
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ROUNDS = 10
 KILLS = 200
 KILLS_PER_DAY = 20
-DAY_S = 25 * 3600
+NEXT_DAY_S = 25 * 3600
 """After a day no attempt claims any more, so a sweep deletes all that dead ones have left."""
 SEED = 20261121
 ADDED = range(2, 9)
@@ -142,7 +142,7 @@ def test_the_survivor_keeps_every_commit_while_the_other_is_killed(
             # Pending requests have arrived before the clock passes the grace.
             assert not kill.hits or kill.fired(timeout_s=BUSY_S)
         is_next_day = number % KILLS_PER_DAY == KILLS_PER_DAY - 1
-        s3.wire.clock_ahead_s = DAY_S if is_next_day else 2 * DEADLINE_MS / 1000
+        s3.wire.clock_ahead_s = NEXT_DAY_S if is_next_day else 2 * DEADLINE_MS / 1000
         looks = Sweeper(table.checkpoints, recovery, epoch_ms, may_go_on=lambda: True).sweep()
         assert looks.count(Action.FAILED, Action.UNREADABLE, Action.LEFT) == 0, (kill.hits, looks)
         assert not is_next_day or not list(table.checkpoints.marked())

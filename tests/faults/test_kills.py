@@ -34,6 +34,7 @@ def case(spark: SparkSession, s3: EmbeddedS3, lake: Callable[[], Lake], run_key:
 
 
 @pytest.mark.matrix
+@pytest.mark.timeout(1800)  # each boundary is a process, a recovery and a retry
 @pytest.mark.parametrize("phase", ["before", "torn", "after", "late", "lost"])
 def test_a_fault_at_every_boundary_of_a_merge_with_deletion_vectors(
     spark: SparkSession,

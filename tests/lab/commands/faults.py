@@ -115,7 +115,11 @@ def run(
         except ValueError as error:
             raise Problem(str(error), todo="give words as in delta-append") from error
     if not finished:
-        raise Problem("the time is over, and cases are left", todo="run the command again", exit_code=EXIT_TRY_AGAIN)
+        raise Problem(
+            "cases are left: the time is over, or a scenario ran out of its own",
+            todo="run the command again",
+            exit_code=EXIT_TRY_AGAIN,
+        )
     out.remark(f"{folder} holds all cases; `scripts/lab faults report {folder}` counts them")
 
 

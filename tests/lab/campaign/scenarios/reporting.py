@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["pytest_addoption", "pytest_configure"]
 
 _SAID_MAX = 4000
+_OUT_OF_TIME = "from pytest-timeout"
 _FAULTS = "faults"
 """The property in which a test records the number of its faults; one fault by default."""
 
@@ -44,6 +45,10 @@ class _Reporting:
         self._select, self._until = select, until
         self._reports: list[pytest.TestReport] = []
 
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Keep the session, to be able to stop it."""
+        self._session = session
+
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Deselect tests that are not selected or have a result."""
         done = {one.test for one in read(self._results, ScenarioRecord) if one.tells}
@@ -52,16 +57,19 @@ class _Reporting:
         items[:] = left
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+    def pytest_runtest_protocol(self) -> bool | None:
         """Begin no test after the time limit."""
         if self._until is None or time.time() < self._until:
             return None
-        item.session.shouldstop = "the time is over"
+        self._session.shouldstop = "the time is over"
         return True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Append a line after the test's last phase."""
         self._reports.append(report)
+        if any(_is_out_of_time(one) for one in self._reports):
+            # It was stopped wherever it was: the next tests would fail in the session's JVM for that alone.
+            self._session.shouldstop = "a test has run out of time"
         if report.when == "teardown":
             append(self._results, _record(self._reports))
             self._reports = []
@@ -72,7 +80,7 @@ def _record(phases: Sequence[pytest.TestReport]) -> ScenarioRecord:
     skipped = any(one.skipped for one in phases)
     outcome: Literal["kept", "broken", "skipped", "error"] = "skipped" if skipped else "kept"
     if bad is not None:
-        outcome = "broken" if bad.when == "call" else "error"
+        outcome = "broken" if bad.when == "call" and not _is_out_of_time(bad) else "error"
     told = dict(phases[-1].user_properties).get(_FAULTS, 1)
     return ScenarioRecord(
         test=phases[0].nodeid,
@@ -82,3 +90,8 @@ def _record(phases: Sequence[pytest.TestReport]) -> ScenarioRecord:
         seconds=round(sum(one.duration for one in phases), 1),
         error=None if bad is None else bad.longreprtext[-_SAID_MAX:],
     )
+
+
+def _is_out_of_time(report: pytest.TestReport) -> bool:
+    """Return whether pytest-timeout has stopped the test: a slow machine is no broken promise."""
+    return report.failed and _OUT_OF_TIME in report.longreprtext

@@ -33,6 +33,16 @@ def test_cannot_run(no_such_fixture): ...
 @pytest.mark.skip(reason="no service")
 def test_is_skipped(): ...
 """
+STUCK = """
+import threading
+import pytest
+
+@pytest.mark.timeout(0.1)
+def test_hangs():
+    threading.Event().wait()
+
+def test_behind_it(): ...
+"""
 
 
 def played(folder: Path, select: str, until: float | None = None) -> tuple[ScenarioRecord, ...]:
@@ -84,20 +94,30 @@ def test_a_name_of_no_scenario_is_refused(name: str, message: str) -> None:
         replay(name, "moto")
 
 
+def reported(tree: Path, tests: str) -> tuple[int | None, tuple[ScenarioRecord, ...]]:
+    """Run tests with the name of scenarios in a folder of their own; return pytest's exit code and all results."""
+    folder = tree / "tests" / "faults"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "test_kills.py").write_text(tests)
+    (tree / "pytest.ini").write_text("[pytest]\n")
+    plugin = ("-p", "tests.lab.campaign.scenarios.reporting", f"--campaign-results={tree}")
+    code = run_pytest(tree, (*plugin, "-p", "no:randomly", "tests/faults/test_kills.py"), tree / "said")
+    return code, read(tree / SCENARIO_RESULTS, ScenarioRecord)
+
+
 def test_a_test_that_fails_is_a_broken_promise_and_one_that_cannot_run_an_error(tmp_path: Path) -> None:
-    """A skip is neither. In a folder of its own, with the scenario's name."""
-    folder = tmp_path / "tests" / "faults"
-    folder.mkdir(parents=True)
-    (folder / "test_kills.py").write_text(TESTS)
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    plugin = ("-p", "tests.lab.campaign.scenarios.reporting", f"--campaign-results={tmp_path}")
-    words = (*plugin, "-p", "no:randomly", "tests/faults/test_kills.py")
-    code = run_pytest(tmp_path, words, tmp_path / "said")
-    found = read(tmp_path / SCENARIO_RESULTS, ScenarioRecord)
+    """A skip is neither."""
+    code, found = reported(tmp_path, TESTS)
     assert code == 1, (tmp_path / "said").read_text()
     assert [(one.outcome, one.faults) for one in found] == [("kept", 7), ("broken", 1), ("error", 1), ("skipped", 1)]
     assert "lost" in str(found[1].error)
     assert str(ROOT) not in found[0].test
-    run_pytest(tmp_path, words, tmp_path / "said")
-    again = read(tmp_path / SCENARIO_RESULTS, ScenarioRecord)[len(found) :]
+    again = reported(tmp_path, TESTS)[1][len(found) :]
     assert [one.outcome for one in again] == ["error", "skipped"]  # the other two have told what they can
+
+
+def test_a_test_that_runs_out_of_time_is_an_error_and_ends_its_session(tmp_path: Path) -> None:
+    """A slow machine breaks no promise, and the next test may need the very thing at which this one was stopped."""
+    code, found = reported(tmp_path, STUCK)
+    assert code == 2, (tmp_path / "said").read_text()
+    assert [(one.test.rpartition("::")[2], one.outcome) for one in found] == [("test_hangs", "error")]

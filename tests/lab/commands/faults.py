@@ -116,7 +116,7 @@ def run(
             raise Problem(str(error), todo="give words as in delta-append") from error
     if not finished:
         raise Problem(
-            "cases are left: the time is over, or a scenario ran out of its own",
+            "cases are left: the time is over, or a scenario reached its own time limit",
             todo="run the command again",
             exit_code=EXIT_TRY_AGAIN,
         )

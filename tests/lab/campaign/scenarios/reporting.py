@@ -67,7 +67,7 @@ class _Reporting:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Append a line after the test's last phase."""
         self._reports.append(report)
-        if any(_is_out_of_time(one) for one in self._reports):
+        if _is_out_of_time(report):
             # It was stopped wherever it was: the next tests would fail in the session's JVM for that alone.
             self._session.shouldstop = "a test has run out of time"
         if report.when == "teardown":

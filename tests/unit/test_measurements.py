@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 KEPT = ROOT / "docs" / "measurements" / "full.jsonl"
 TIERS = ("live", "random", "replay", "scenarios", "schedules")
-SCENARIOS = ("catalogs", "durable", "invocation", "recovery", "reuse", "snapshot", "stream", "turn")
+SCENARIOS = ("catalogs", "durable", "invocation", "recovery", "reuse", "snapshot", "stream", "turn", "writers")
 CAMPAIGNS = (*(tier for tier in TIERS if tier != "scenarios"), *(f"scenarios-{subject}" for subject in SCENARIOS))
 EXPERIMENT = KEPT.with_name("experiment.json")
 QUOTED = ("V.", "VI.", "Overhead", "The promise")

@@ -15,6 +15,7 @@ from tests.lab.bench.plan import FULL
 from tests.lab.bench.record import latest, read
 from tests.lab.campaign.mutants.listing import listed
 from tests.lab.campaign.record import MutantRecord
+from tests.lab.campaign.scenarios.listing import SUBJECTS
 from tests.lab.examples.listing import examples
 from tests.lab.examples.record import ExampleRecord
 from tests.lab.experiment.estimates import exposure, upper_bound
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 
 KEPT = ROOT / "docs" / "measurements" / "full.jsonl"
 TIERS = ("live", "random", "replay", "scenarios", "schedules")
-SCENARIOS = ("catalogs", "durable", "invocation", "recovery", "reuse", "snapshot", "stream", "turn", "writers")
-CAMPAIGNS = (*(tier for tier in TIERS if tier != "scenarios"), *(f"scenarios-{subject}" for subject in SCENARIOS))
+CAMPAIGNS = (*(tier for tier in TIERS if tier != "scenarios"), *(f"scenarios-{subject}" for subject in SUBJECTS))
 EXPERIMENT = KEPT.with_name("experiment.json")
 QUOTED = ("V.", "VI.", "Overhead", "The promise")
 """The first cells of the tables in docs/experiment."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from tests.lab.campaign.selection import is_selected
 
-__all__ = ["FILES", "is_chosen", "subject_of"]
+__all__ = ["FILES", "SUBJECTS", "is_chosen", "subject_of"]
 
 _SCENARIOS: Final[dict[str, tuple[str, ...]]] = {
     "catalogs": ("tests/faults/test_iceberg_kills.py",),
@@ -30,6 +30,7 @@ _SCENARIOS: Final[dict[str, tuple[str, ...]]] = {
         "tests/faults/test_delivered_twice.py",
     ),
 }
+SUBJECTS: Final = tuple(_SCENARIOS)
 FILES: Final = tuple(file for files in _SCENARIOS.values() for file in files)
 
 
